@@ -4,115 +4,114 @@
  */
 import { randomBytes } from "node:crypto";
 import {
-	closeSync,
-	fdatasyncSync,
-	fsyncSync,
-	ftruncateSync,
-	mkdirSync,
-	openSync,
-	readFileSync,
-	renameSync,
-	rmSync,
-	writeSync,
+  closeSync,
+  fdatasyncSync,
+  fsyncSync,
+  ftruncateSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
 
 /** Makes a completed rename or link durable. Folders that cannot be opened for sync (some file systems) are skipped. */
 export function syncFolder(folder: string): void {
-	try {
-		const fd = openSync(folder, "r");
-		try {
-			fsyncSync(fd);
-		} finally {
-			closeSync(fd);
-		}
-	} catch {
-		// Not every file system allows it; the rename itself has still happened.
-	}
+  try {
+    const fd = openSync(folder, "r");
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    // Not every file system allows it; the rename itself has still happened.
+  }
 }
 
 /** Writes all of `data`, also where the kernel takes it in pieces. */
 export function writeFully(fd: number, data: Uint8Array): void {
-	for (let at = 0; at < data.length; )
-		at += writeSync(fd, data, at, data.length - at);
+  for (let at = 0; at < data.length; ) at += writeSync(fd, data, at, data.length - at);
 }
 
 /** A temporary name beside `path`, so that the rename stays on one file system. */
 export function temporaryName(path: string): string {
-	return `${path}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
+  return `${path}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
 }
 
 /** Replaces `path` by `data` in one step: a reader or a crash sees the old file or the new one. */
 export function writeFileWhole(
-	path: string,
-	data: string | Uint8Array,
-	options: { mode?: number; durable?: boolean } = {},
+  path: string,
+  data: string | Uint8Array,
+  options: { mode?: number; durable?: boolean } = {},
 ): void {
-	mkdirSync(dirname(path), { recursive: true });
-	const temporary = temporaryName(path);
-	try {
-		const fd = openSync(temporary, "wx", options.mode ?? 0o644);
-		try {
-			writeFully(fd, typeof data === "string" ? Buffer.from(data) : data);
-			if (options.durable !== false) fsyncSync(fd);
-		} finally {
-			closeSync(fd);
-		}
-		renameSync(temporary, path);
-	} catch (error) {
-		rmSync(temporary, { force: true });
-		throw error;
-	}
-	if (options.durable !== false) syncFolder(dirname(path));
+  mkdirSync(dirname(path), { recursive: true });
+  const temporary = temporaryName(path);
+  try {
+    const fd = openSync(temporary, "wx", options.mode ?? 0o644);
+    try {
+      writeFully(fd, typeof data === "string" ? Buffer.from(data) : data);
+      if (options.durable !== false) fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+    renameSync(temporary, path);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  }
+  if (options.durable !== false) syncFolder(dirname(path));
 }
 
 /** One line of a `.jsonl` file that did not parse. `line` counts from 1. */
 export interface BadLine {
-	readonly line: number;
-	readonly offset: number;
-	readonly message: string;
+  readonly line: number;
+  readonly offset: number;
+  readonly message: string;
 }
 
 export interface JsonLines<T> {
-	readonly values: readonly T[];
-	readonly bad: readonly BadLine[];
-	/** Bytes after the last newline: what a crash in the middle of an append leaves. */
-	readonly tornBytes: number;
-	/** Length of the file up to and with its last newline. */
-	readonly completeBytes: number;
+  readonly values: readonly T[];
+  readonly bad: readonly BadLine[];
+  /** Bytes after the last newline: what a crash in the middle of an append leaves. */
+  readonly tornBytes: number;
+  /** Length of the file up to and with its last newline. */
+  readonly completeBytes: number;
 }
 
 /** Reads a `.jsonl` file; a missing file is an empty one. The torn tail is reported, not parsed. */
 export function readJsonLines<T>(path: string): JsonLines<T> {
-	let bytes: Buffer;
-	try {
-		bytes = readFileSync(path);
-	} catch (error) {
-		if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-		bytes = Buffer.alloc(0);
-	}
-	const completeBytes = bytes.lastIndexOf(10) + 1;
-	const values: T[] = [];
-	const bad: BadLine[] = [];
-	let line = 0;
-	for (let start = 0; start < completeBytes; ) {
-		const end = bytes.indexOf(10, start);
-		line += 1;
-		if (end > start) {
-			try {
-				values.push(JSON.parse(bytes.toString("utf8", start, end)) as T);
-			} catch (error) {
-				bad.push({ line, offset: start, message: (error as Error).message });
-			}
-		}
-		start = end + 1;
-	}
-	return {
-		values,
-		bad,
-		tornBytes: bytes.length - completeBytes,
-		completeBytes,
-	};
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+    bytes = Buffer.alloc(0);
+  }
+  const completeBytes = bytes.lastIndexOf(10) + 1;
+  const values: T[] = [];
+  const bad: BadLine[] = [];
+  let line = 0;
+  for (let start = 0; start < completeBytes; ) {
+    const end = bytes.indexOf(10, start);
+    line += 1;
+    if (end > start) {
+      try {
+        values.push(JSON.parse(bytes.toString("utf8", start, end)) as T);
+      } catch (error) {
+        bad.push({ line, offset: start, message: (error as Error).message });
+      }
+    }
+    start = end + 1;
+  }
+  return {
+    values,
+    bad,
+    tornBytes: bytes.length - completeBytes,
+    completeBytes,
+  };
 }
 
 /**
@@ -120,26 +119,23 @@ export function readJsonLines<T>(path: string): JsonLines<T> {
  * `append` returns once the bytes are handed to the kernel; `sync` once they are on disk.
  */
 export class JsonLinesFile {
-	readonly path: string;
-	#fd: number;
-	constructor(path: string) {
-		mkdirSync(dirname(path), { recursive: true });
-		this.path = path;
-		const { tornBytes, completeBytes } = readJsonLines(path);
-		this.#fd = openSync(path, "a");
-		if (tornBytes > 0) ftruncateSync(this.#fd, completeBytes);
-	}
-	append(...values: readonly unknown[]): void {
-		writeFully(
-			this.#fd,
-			Buffer.from(values.map((v) => `${JSON.stringify(v)}\n`).join("")),
-		);
-	}
-	sync(): void {
-		fdatasyncSync(this.#fd);
-	}
-	close(): void {
-		if (this.#fd >= 0) closeSync(this.#fd);
-		this.#fd = -1;
-	}
+  readonly path: string;
+  #fd: number;
+  constructor(path: string) {
+    mkdirSync(dirname(path), { recursive: true });
+    this.path = path;
+    const { tornBytes, completeBytes } = readJsonLines(path);
+    this.#fd = openSync(path, "a");
+    if (tornBytes > 0) ftruncateSync(this.#fd, completeBytes);
+  }
+  append(...values: readonly unknown[]): void {
+    writeFully(this.#fd, Buffer.from(values.map((v) => `${JSON.stringify(v)}\n`).join("")));
+  }
+  sync(): void {
+    fdatasyncSync(this.#fd);
+  }
+  close(): void {
+    if (this.#fd >= 0) closeSync(this.#fd);
+    this.#fd = -1;
+  }
 }

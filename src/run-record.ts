@@ -18,97 +18,95 @@ import type { ProcessIdentity } from "./process.ts";
 export const RUN_RECORD_VERSION = 1;
 
 /** How far a run goes: a number of optimizer steps, or of passes over its training rows. */
-export type RunLength =
-	| { readonly steps: number }
-	| { readonly epochs: number };
+export type RunLength = { readonly steps: number } | { readonly epochs: number };
 
 /** A checkpoint's identity: known at plan, since it names the lineage and not the bytes. */
 export interface CheckpointId {
-	readonly run: Address;
-	readonly generation: Digest;
-	readonly incarnation: number;
-	/** A step that was or will be reached, or the end of a run given in epochs. */
-	readonly at: RunLength | { readonly best: true };
+  readonly run: Address;
+  readonly generation: Digest;
+  readonly incarnation: number;
+  /** A step that was or will be reached, or the end of a run given in epochs. */
+  readonly at: RunLength | { readonly best: true };
 }
 
 /** Learning-rate schedule, over `horizon` optimizer steps or epochs; constant has no horizon. */
 export interface Schedule {
-	readonly type: "constant" | "linear" | "cosine";
-	/** Steps over which the rate rises from 0, before the schedule proper. */
-	readonly warmup_steps: number;
-	/** The rate at the end as a share of the full one. */
-	readonly final_ratio: number;
-	readonly horizon?: RunLength;
+  readonly type: "constant" | "linear" | "cosine";
+  /** Steps over which the rate rises from 0, before the schedule proper. */
+  readonly warmup_steps: number;
+  /** The rate at the end as a share of the full one. */
+  readonly final_ratio: number;
+  readonly horizon?: RunLength;
 }
 
 /** Optimizer fields the spec leaves out stay undefined: "as the server has it". */
 export interface OptimizerSettings {
-	readonly beta1?: number;
-	readonly beta2?: number;
-	readonly eps?: number;
-	readonly weight_decay?: number;
-	/** L2 norm to which the whole gradient is clipped; 0 is off. */
-	readonly grad_clip_norm?: number;
+  readonly beta1?: number;
+  readonly beta2?: number;
+  readonly eps?: number;
+  readonly weight_decay?: number;
+  /** L2 norm to which the whole gradient is clipped; 0 is off. */
+  readonly grad_clip_norm?: number;
 }
 
 export type TrainOn = "all_assistant" | "last_assistant" | "all";
 
 /** The hashed part of a supervised run, with every default filled in. */
 export interface SupervisedSettings {
-	readonly type: "sl";
-	readonly learning_rate: number;
-	readonly schedule: Schedule;
-	readonly optimizer: OptimizerSettings;
-	/** Most rows in a batch. */
-	readonly batch_size: number;
-	/** Most tokens in a batch, counted before padding; a longer single row still makes a batch of its own. */
-	readonly batch_tokens?: number;
-	/** Rows longer than this many tokens are cut at the right. */
-	readonly max_length: number;
-	readonly train_on: TrainOn;
-	readonly normalize: "token" | "sequence";
-	readonly seed: number;
-	/** 0 trains all weights. */
-	readonly lora_rank: number;
-	/** Rows held out from training, chosen by a stable hash. */
-	readonly test_size: number;
-	/** Extra variables for the chat template. */
-	readonly template_kwargs: Readonly<Record<string, unknown>>;
-	readonly loss: {
-		readonly type: string;
-		readonly options: Readonly<Record<string, number>>;
-	};
+  readonly type: "sl";
+  readonly learning_rate: number;
+  readonly schedule: Schedule;
+  readonly optimizer: OptimizerSettings;
+  /** Most rows in a batch. */
+  readonly batch_size: number;
+  /** Most tokens in a batch, counted before padding; a longer single row still makes a batch of its own. */
+  readonly batch_tokens?: number;
+  /** Rows longer than this many tokens are cut at the right. */
+  readonly max_length: number;
+  readonly train_on: TrainOn;
+  readonly normalize: "token" | "sequence";
+  readonly seed: number;
+  /** 0 trains all weights. */
+  readonly lora_rank: number;
+  /** Rows held out from training, chosen by a stable hash. */
+  readonly test_size: number;
+  /** Extra variables for the chat template. */
+  readonly template_kwargs: Readonly<Record<string, unknown>>;
+  readonly loss: {
+    readonly type: string;
+    readonly options: Readonly<Record<string, number>>;
+  };
 }
 
 export interface RunOrder {
-	readonly formatVersion: typeof RUN_RECORD_VERSION;
-	readonly project: string;
-	readonly address: Address;
-	readonly generation: Digest;
-	readonly incarnation: number;
-	readonly settings: SupervisedSettings;
-	/** Outside the hash: how far to go and how often to look. Rewritten when a run is extended. */
-	readonly length: RunLength;
-	/** A durable checkpoint every so many steps (the last step always has one). */
-	readonly save_every: number;
-	/** Held-out loss every so many steps; 0 is only at the end (and not at all where test_size is 0). */
-	readonly eval_every: number;
-	readonly keep_last: number;
-	/** Base model as the spec names it: `builtin:tiny`, a folder, or a hub name. */
-	readonly model: string;
-	readonly server: Address;
-	readonly dataset: {
-		readonly address: Address;
-		readonly digest: Digest;
-		/** Rows as canonical JSONL, absolute. */
-		readonly path: string;
-	};
-	/** Start from another run's checkpoint: weights, and with `optimizer` also its moments and step count. */
-	readonly from?: {
-		readonly checkpoint: CheckpointId;
-		readonly path: string;
-		readonly optimizer: boolean;
-	};
+  readonly formatVersion: typeof RUN_RECORD_VERSION;
+  readonly project: string;
+  readonly address: Address;
+  readonly generation: Digest;
+  readonly incarnation: number;
+  readonly settings: SupervisedSettings;
+  /** Outside the hash: how far to go and how often to look. Rewritten when a run is extended. */
+  readonly length: RunLength;
+  /** A durable checkpoint every so many steps (the last step always has one). */
+  readonly save_every: number;
+  /** Held-out loss every so many steps; 0 is only at the end (and not at all where test_size is 0). */
+  readonly eval_every: number;
+  readonly keep_last: number;
+  /** Base model as the spec names it: `builtin:tiny`, a folder, or a hub name. */
+  readonly model: string;
+  readonly server: Address;
+  readonly dataset: {
+    readonly address: Address;
+    readonly digest: Digest;
+    /** Rows as canonical JSONL, absolute. */
+    readonly path: string;
+  };
+  /** Start from another run's checkpoint: weights, and with `optimizer` also its moments and step count. */
+  readonly from?: {
+    readonly checkpoint: CheckpointId;
+    readonly path: string;
+    readonly optimizer: boolean;
+  };
 }
 
 /**
@@ -118,119 +116,119 @@ export interface RunOrder {
  * repeat from what it already did), else the run goes back to the last durable checkpoint.
  */
 export type JournalEntry =
-	| {
-			readonly t: "open";
-			readonly at: string;
-			readonly session: string;
-			readonly model: string;
-			readonly serverRun: string;
-			/** Steps already in the weights when this lineage began. */
-			readonly step: number;
-			readonly loaded?: string;
-	  }
-	| {
-			readonly t: "step";
-			readonly at: string;
-			readonly step: number;
-			readonly seq: readonly number[];
-			readonly batch: Digest;
-			readonly learningRate: number;
-	  }
-	| { readonly t: "done"; readonly at: string; readonly step: number }
-	| {
-			readonly t: "save";
-			readonly at: string;
-			readonly step: number;
-			readonly name: string;
-			readonly seq: readonly number[];
-	  }
-	| { readonly t: "saved"; readonly at: string; readonly step: number }
-	| {
-			readonly t: "rollback";
-			readonly at: string;
-			readonly from: number;
-			readonly to: number;
-			readonly reason: string;
-	  }
-	| {
-			readonly t: "end";
-			readonly at: string;
-			readonly status: RunEnd["status"];
-			readonly step: number;
-	  };
+  | {
+      readonly t: "open";
+      readonly at: string;
+      readonly session: string;
+      readonly model: string;
+      readonly serverRun: string;
+      /** Steps already in the weights when this lineage began. */
+      readonly step: number;
+      readonly loaded?: string;
+    }
+  | {
+      readonly t: "step";
+      readonly at: string;
+      readonly step: number;
+      readonly seq: readonly number[];
+      readonly batch: Digest;
+      readonly learningRate: number;
+    }
+  | { readonly t: "done"; readonly at: string; readonly step: number }
+  | {
+      readonly t: "save";
+      readonly at: string;
+      readonly step: number;
+      readonly name: string;
+      readonly seq: readonly number[];
+    }
+  | { readonly t: "saved"; readonly at: string; readonly step: number }
+  | {
+      readonly t: "rollback";
+      readonly at: string;
+      readonly from: number;
+      readonly to: number;
+      readonly reason: string;
+    }
+  | {
+      readonly t: "end";
+      readonly at: string;
+      readonly status: RunEnd["status"];
+      readonly step: number;
+    };
 
 export interface MetricsLine {
-	readonly step: number;
-	readonly at: string;
-	/** Fraction of an epoch completed after this step. */
-	readonly epoch: number;
-	readonly learningRate: number;
-	/** Mean over the batch as `normalize` says, in nats a token. */
-	readonly loss: number;
-	readonly tokens: number;
-	readonly trainedTokens: number;
-	readonly rows: number;
-	readonly seconds: number;
-	readonly tokensPerSecond: number;
-	readonly heldOutLoss?: number;
-	readonly gradNorm?: number;
+  readonly step: number;
+  readonly at: string;
+  /** Fraction of an epoch completed after this step. */
+  readonly epoch: number;
+  readonly learningRate: number;
+  /** Mean over the batch as `normalize` says, in nats a token. */
+  readonly loss: number;
+  readonly tokens: number;
+  readonly trainedTokens: number;
+  readonly rows: number;
+  readonly seconds: number;
+  readonly tokensPerSecond: number;
+  readonly heldOutLoss?: number;
+  readonly gradNorm?: number;
 }
 
 export type CheckpointLine =
-	| {
-			readonly t: "checkpoint";
-			readonly at: string;
-			readonly step: number;
-			/** `tinker://…/weights/…`: loads with its optimizer. */
-			readonly training: string;
-			/** `tinker://…/sampler_weights/…`: kept for final and best. */
-			readonly sampler?: string;
-			readonly heldOutLoss?: number;
-			readonly final?: RunLength;
-	  }
-	| { readonly t: "pruned"; readonly at: string; readonly step: number };
+  | {
+      readonly t: "checkpoint";
+      readonly at: string;
+      readonly step: number;
+      /** `tinker://…/weights/…`: loads with its optimizer. */
+      readonly training: string;
+      /** `tinker://…/sampler_weights/…`: kept for final and best. */
+      readonly sampler?: string;
+      readonly heldOutLoss?: number;
+      readonly final?: RunLength;
+    }
+  | { readonly t: "pruned"; readonly at: string; readonly step: number };
 
 /** How a worker ended. */
 export interface RunEnd {
-	readonly status: "complete" | "interrupted" | "failed";
-	readonly step: number;
-	readonly diagnostics?: readonly Diagnostic[];
+  readonly status: "complete" | "interrupted" | "failed";
+  readonly step: number;
+  readonly diagnostics?: readonly Diagnostic[];
 }
 
 export interface WorkerStatus {
-	readonly formatVersion: typeof RUN_RECORD_VERSION;
-	readonly process: ProcessIdentity;
-	readonly leaseToken: number;
-	readonly startedAt: string;
-	readonly end?: RunEnd;
+  readonly formatVersion: typeof RUN_RECORD_VERSION;
+  readonly process: ProcessIdentity;
+  readonly leaseToken: number;
+  readonly startedAt: string;
+  readonly end?: RunEnd;
 }
 
 export type RunEvent =
-	| {
-			readonly t: "phase";
-			readonly at: string;
-			readonly phase: string;
-			readonly detail?: string;
-	  }
-	| {
-			readonly t: "progress";
-			readonly at: string;
-			readonly step: number;
-			readonly steps: number;
-			readonly loss: number;
-			readonly tokensPerSecond: number;
-			readonly etaSeconds?: number;
-			readonly heldOutLoss?: number;
-	  }
-	| {
-			readonly t: "checkpoint";
-			readonly at: string;
-			readonly step: number;
-			readonly path: string;
-	  }
-	| {
-			readonly t: "warning";
-			readonly at: string;
-			readonly diagnostic: Diagnostic;
-	  }
-	| { readonly t: "end"; readonly at: string; readonly end: RunEnd };
+  | {
+      readonly t: "phase";
+      readonly at: string;
+      readonly phase: string;
+      readonly detail?: string;
+    }
+  | {
+      readonly t: "progress";
+      readonly at: string;
+      readonly step: number;
+      readonly steps: number;
+      readonly loss: number;
+      readonly tokensPerSecond: number;
+      readonly etaSeconds?: number;
+      readonly heldOutLoss?: number;
+    }
+  | {
+      readonly t: "checkpoint";
+      readonly at: string;
+      readonly step: number;
+      readonly path: string;
+    }
+  | {
+      readonly t: "warning";
+      readonly at: string;
+      readonly diagnostic: Diagnostic;
+    }
+  | { readonly t: "end"; readonly at: string; readonly end: RunEnd };
