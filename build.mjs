@@ -5,37 +5,33 @@ import { rolldown } from "rolldown";
 
 /** Every entry must be listed here; `src/entry.ts` finds them by these names beside the running bundle. */
 const entries = {
-	cli: "src/cli/main.ts",
-	"embedded-server": "src/cli/processes/embedded-server.ts",
-	"embedded-compute": "src/servers/embedded/compute.ts",
-	"run-worker": "src/cli/processes/run-worker.ts",
-	index: "src/index.ts",
-	tinker: "src/tinker/index.ts",
+  cli: "src/cli/main.ts",
+  "embedded-server": "src/cli/processes/embedded-server.ts",
+  "embedded-compute": "src/servers/embedded/compute.ts",
+  "run-worker": "src/cli/processes/run-worker.ts",
+  index: "src/index.ts",
+  tinker: "src/tinker/index.ts",
 };
 
 const root = new URL(".", import.meta.url);
-const { version } = JSON.parse(
-	await readFile(new URL("package.json", root), "utf8"),
-);
+const { version } = JSON.parse(await readFile(new URL("package.json", root), "utf8"));
 const started = performance.now();
 await rm(new URL("dist/", root), { recursive: true, force: true });
 const bundle = await rolldown({
-	cwd: root.pathname,
-	input: entries,
-	platform: "node",
-	transform: { define: { __RLCLI_VERSION__: JSON.stringify(version) } },
-	external: [/^node:/],
-	logLevel: "warn",
+  cwd: root.pathname,
+  input: entries,
+  platform: "node",
+  transform: { define: { __RLCLI_VERSION__: JSON.stringify(version) } },
+  external: [/^node:/],
+  logLevel: "warn",
 });
 await bundle.write({
-	dir: "dist",
-	format: "esm",
-	entryFileNames: "[name].js",
-	chunkFileNames: "chunks/[name]-[hash].js",
-	sourcemap: true,
-	minify: false,
+  dir: "dist",
+  format: "esm",
+  entryFileNames: "[name].js",
+  chunkFileNames: "chunks/[name]-[hash].js",
+  sourcemap: true,
+  minify: false,
 });
 await bundle.close();
-process.stderr.write(
-	`built dist/ in ${Math.round(performance.now() - started)} ms\n`,
-);
+process.stderr.write(`built dist/ in ${Math.round(performance.now() - started)} ms\n`);

@@ -1,14 +1,14 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-	define: { __RLCLI_VERSION__: JSON.stringify("0.0.0-test") },
-	test: {
-		root: new URL("..", import.meta.url).pathname,
-		include: ["test/**/*.test.ts"],
-		globalSetup: ["test/setup/build.ts"],
-		testTimeout: 60_000,
-		hookTimeout: 60_000,
-		pool: "forks",
-		maxWorkers: 2,
-	},
+  define: { __RLCLI_VERSION__: JSON.stringify("0.0.0-test") },
+  test: {
+    root: new URL("..", import.meta.url).pathname,
+    include: ["test/**/*.test.ts"],
+    globalSetup: ["test/setup/build.ts"],
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    pool: "forks",
+    maxWorkers: 2,
+  },
 });
