@@ -111,6 +111,9 @@ export interface ActContext<Facts, Seen> {
   readonly change: Change;
   readonly record: StateRecord | undefined;
   recordOf(address: Address): StateRecord | undefined;
+  nodeOf(address: Address): SpecNode | undefined;
+  /** What another address of this plan is or will be when its change is done. */
+  lineageOf(address: Address): Lineage | undefined;
   readonly lease: HeldLease;
   /** Aborted on the first Ctrl-C: reach a safe point and stop. */
   readonly stop: AbortSignal;

@@ -1,0 +1,195 @@
+/**
+ * Carries out planned changes: walks the graph in parallel, bounded by a limit and by what each server can host; takes the
+ * lease of each address it works on; stores each record as soon as its change is done. Nothing below prints: progress is
+ * events, and the result is a value also where something failed.
+ */
+import type { Address } from "../address.ts";
+import type { Change } from "../change.ts";
+import { type Diagnostic, diagnostic, hasErrors, RlcliError } from "../diagnostic.ts";
+import type { ChangeStatus, EngineEvent } from "../event.ts";
+import {
+  type ActContext,
+  draftOf,
+  type HeldLease,
+  type Identity,
+  type Kinds,
+  type Observation,
+  type Outcome,
+  type ProjectContext,
+} from "../kind.ts";
+import { takesSlot } from "../plan/plan.ts";
+import type { Spec } from "../spec.ts";
+import { withLease } from "../state/lease.ts";
+import type { StateStore } from "../state/store.ts";
+import type { StateRecord } from "../state-record.ts";
+import { storeRecord } from "./recovery.ts";
+import { Walk } from "./walk.ts";
+
+export interface ApplyInput {
+  readonly changes: readonly Change[];
+  readonly spec: Spec | undefined;
+  readonly kinds: Kinds;
+  readonly store: StateStore;
+  readonly records: ReadonlyMap<Address, StateRecord>;
+  readonly facts: ReadonlyMap<Address, unknown>;
+  readonly observations: ReadonlyMap<Address, Observation<unknown>>;
+  readonly identities: ReadonlyMap<Address, Identity>;
+  readonly project: ProjectContext;
+  readonly stop: AbortSignal;
+  readonly kill: AbortSignal;
+  /** Leave workers running instead of waiting for them. */
+  readonly detach: boolean;
+  /** `destroy --weights`. */
+  readonly weights: boolean;
+  readonly parallelism: number;
+  readonly now: () => Date;
+  emit(event: EngineEvent): void;
+}
+
+export interface ChangeResult {
+  readonly status: ChangeStatus;
+  readonly diagnostics: readonly Diagnostic[];
+  readonly summary?: string;
+}
+
+export interface ApplyResult {
+  readonly results: ReadonlyMap<Address, ChangeResult>;
+  readonly counts: Readonly<Record<ChangeStatus, number>>;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export async function applyChanges(input: ApplyInput): Promise<ApplyResult> {
+  const startedAt = input.now().getTime();
+  const records = new Map(input.records);
+  const results = new Map<Address, ChangeResult>();
+  const acting = input.changes.filter((change) => change.action !== "none");
+  const at = () => input.now().toISOString();
+  input.emit({ type: "apply.start", at: at(), changes: acting.length });
+
+  const walk = new Walk(input.changes, {
+    parallelism: input.parallelism,
+    slotsOf: (address) => slotsOf(input, address),
+    takesSlot,
+    isStopped: () => input.stop.aborted,
+  });
+  await walk.run(async (change) => {
+    if (change.action === "none" && !change.busy) return "done";
+    const began = input.now().getTime();
+    input.emit({ type: "change.start", at: at(), address: change.address, action: change.action });
+    const result = await applyOne(input, change, records);
+    results.set(change.address, result);
+    const seconds = (input.now().getTime() - began) / 1000;
+    input.emit({ type: "change.end", at: at(), address: change.address, action: change.action, seconds, ...result });
+    return result.status === "done" ? "done" : "blocked";
+  });
+  for (const change of acting) {
+    if (!results.has(change.address)) results.set(change.address, { status: "skipped", diagnostics: [] });
+  }
+  const counts = countStatuses(results.values());
+  input.emit({ type: "apply.end", at: at(), counts, seconds: (input.now().getTime() - startedAt) / 1000 });
+  return { results, counts, diagnostics: [...results.values()].flatMap((result) => result.diagnostics) };
+}
+
+function slotsOf(input: ApplyInput, address: Address): number | undefined {
+  const node = input.spec?.nodes.get(address);
+  return node && input.kinds.get(node.kind)?.slots?.(node);
+}
+
+async function applyOne(input: ApplyInput, change: Change, records: Map<Address, StateRecord>): Promise<ChangeResult> {
+  try {
+    const kind = input.kinds.get(change.kind);
+    if (!kind) throw new Error(`no kind ${change.kind}`);
+    if (change.busy && change.action === "none" && kind.attach) {
+      // Someone else holds the lease; whoever attaches only watches, so none is taken here.
+      const watcher: HeldLease = { token: 0, handOver: () => {} };
+      const outcome = await kind.attach(contextOf(input, change, records, watcher));
+      return {
+        status: outcome.status,
+        diagnostics: "diagnostics" in outcome ? outcome.diagnostics : [],
+        ...summaryOf(outcome),
+      };
+    }
+    return await withLease(input.store, change.address, "rlcli apply", async (lease) => {
+      const before = await input.store.read(change.address);
+      const planned = input.records.get(change.address);
+      if (before?.version !== planned?.version) {
+        throw new RlcliError(
+          diagnostic("RL3002", `The record of ${change.address} has changed since the plan was made. Plan again.`, {
+            address: change.address,
+          }),
+        );
+      }
+      const context = contextOf(input, change, records, lease);
+      const outcome = await kind.act(context);
+      const stored = await storeOutcome(input, context, outcome, lease.token);
+      const failed = hasErrors(stored) && outcome.status === "done";
+      return {
+        status: failed ? "failed" : outcome.status,
+        diagnostics: [...("diagnostics" in outcome ? outcome.diagnostics : []), ...stored],
+        ...summaryOf(outcome),
+      };
+    });
+  } catch (error) {
+    if (error instanceof RlcliError) return { status: "failed", diagnostics: error.diagnostics };
+    throw error;
+  }
+}
+
+function contextOf(
+  input: ApplyInput,
+  change: Change,
+  records: Map<Address, StateRecord>,
+  lease: HeldLease,
+): ActContext<unknown, unknown> {
+  const { address } = change;
+  return {
+    project: input.project,
+    spec: input.spec,
+    address,
+    node: input.spec?.nodes.get(address),
+    facts: input.facts.get(address),
+    observation: input.observations.get(address),
+    identity: input.identities.get(address),
+    change,
+    record: records.get(address),
+    recordOf: (other) => records.get(other),
+    nodeOf: (other) => input.spec?.nodes.get(other),
+    lineageOf: (other) => input.changes.find((candidate) => candidate.address === other)?.after,
+    lease,
+    stop: input.stop,
+    kill: input.kill,
+    detach: input.detach,
+    weights: input.weights,
+    emit: input.emit,
+    phase: (text) => input.emit({ type: "change.phase", at: input.now().toISOString(), address, text }),
+  };
+}
+
+/** Stores what an outcome says. A record that cannot be stored is a diagnostic with a way to recover it, not a throw. */
+async function storeOutcome(
+  input: ApplyInput,
+  context: ActContext<unknown, unknown>,
+  outcome: Outcome,
+  fence: number,
+): Promise<readonly Diagnostic[]> {
+  const record = "record" in outcome ? outcome.record : undefined;
+  const records = input.records;
+  if (record === undefined) return [];
+  const expect = records.get(context.address)?.version ?? 0;
+  if (record === "by-worker") return [];
+  if (record === "removed") {
+    await input.store.remove(context.address, { expect, fence });
+    return [];
+  }
+  return storeRecord(input.store, draftOf(context, record), { expect, fence }, input.project.folder);
+}
+
+function summaryOf(outcome: Outcome): { summary?: string } {
+  return outcome.summary === undefined ? {} : { summary: outcome.summary };
+}
+
+function countStatuses(results: Iterable<ChangeResult>): Record<ChangeStatus, number> {
+  const counts: Record<ChangeStatus, number> = { done: 0, interrupted: 0, failed: 0, skipped: 0, detached: 0 };
+  for (const result of results) counts[result.status] += 1;
+  return counts;
+}

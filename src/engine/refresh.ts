@@ -1,0 +1,71 @@
+/**
+ * Looks at everything a plan needs to know: resolves the inputs of the spec's blocks and reads what is really there. Starts
+ * and writes nothing. What cannot be asked in time is `unknown`, never taken for gone.
+ */
+import type { Address } from "../address.ts";
+import { kindOf } from "../address.ts";
+import { type Diagnostic, RlcliError } from "../diagnostic.ts";
+import type { Kinds, Observation, ProjectContext } from "../kind.ts";
+import type { Spec, SpecInput } from "../spec.ts";
+import type { StateRecord } from "../state-record.ts";
+import { forEachBounded } from "./bounded.ts";
+
+/** A server gets this long to answer, all of them at once. */
+const READ_TIMEOUT_MS = 5000;
+const PARALLEL_READS = 32;
+
+export interface RefreshInput {
+  readonly spec: Spec | undefined;
+  readonly kinds: Kinds;
+  readonly records: ReadonlyMap<Address, StateRecord>;
+  readonly project: ProjectContext;
+  readonly signal: AbortSignal;
+}
+
+export interface Refreshed {
+  readonly facts: ReadonlyMap<Address, unknown>;
+  readonly observations: ReadonlyMap<Address, Observation<unknown>>;
+  readonly inputs: readonly SpecInput[];
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export async function refresh(input: RefreshInput): Promise<Refreshed> {
+  const { spec, kinds, records, project } = input;
+  const facts = new Map<Address, unknown>();
+  const observations = new Map<Address, Observation<unknown>>();
+  const inputs: SpecInput[] = [];
+  const diagnostics: Diagnostic[] = [];
+  const addresses = [...new Set([...(spec?.nodes.keys() ?? []), ...records.keys()])];
+  const timeout = AbortSignal.any([input.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
+
+  await forEachBounded(addresses, PARALLEL_READS, async (address) => {
+    const kind = kinds.get(kindOf(address));
+    if (!kind) return;
+    const node = spec?.nodes.get(address);
+    if (node) {
+      try {
+        const resolved = await kind.resolve?.(node, project, input.signal);
+        inputs.push(...(resolved?.inputs ?? []));
+        diagnostics.push(...(resolved?.diagnostics ?? []));
+        if (!resolved?.diagnostics.some((d) => d.severity === "error")) facts.set(address, resolved?.facts);
+      } catch (error) {
+        if (!(error instanceof RlcliError)) throw error;
+        diagnostics.push(...error.diagnostics);
+      }
+    }
+    if (kind.isInline) return;
+    observations.set(
+      address,
+      await kind.read({
+        project,
+        address,
+        node,
+        record: records.get(address),
+        recordOf: (other) => records.get(other),
+        nodeOf: (other) => spec?.nodes.get(other),
+        signal: timeout,
+      }),
+    );
+  });
+  return { facts, observations, inputs, diagnostics };
+}
