@@ -72,6 +72,88 @@ export const CODES = table({
     explanation:
       "A line of a run's journal or checkpoint list does not parse and is not the torn last line that a crash may leave.",
   },
+  RL6101: {
+    summary: "Tokenizer cannot be used",
+    explanation:
+      "The model folder has no readable tokenizer.json and tokenizer_config.json, or they describe a kind of tokenizer that is not supported. Point to a complete Hugging Face model folder.",
+  },
+  RL6102: {
+    summary: "Chat template cannot be used",
+    explanation:
+      "The model has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json), or it does not parse. Base models often have none; use the chat version of the model or add a chat_template.jinja to its folder.",
+  },
+  RL6103: {
+    summary: "Chat template refuses a conversation",
+    explanation:
+      "The template raised an error for these messages, for instance because roles do not alternate or a role is unknown to it. The message carries the template's words.",
+  },
+  RL5001: {
+    summary: "Model cannot run on the embedded server",
+    explanation:
+      "The embedded server runs unquantised Qwen3 and Llama decoder models with full attention. The message names the setting it does not know. Choose another model, or train it on a jax, fsdp or megatron server.",
+  },
+  RL5002: {
+    summary: "Model folder is damaged or incomplete",
+    explanation:
+      "A file of the Hugging Face folder is missing, does not parse, or holds tensors of another shape than config.json says. Download or export the model again.",
+  },
+  RL5003: {
+    summary: "Embedded server did not start",
+    explanation: "The server's process ended, or was not ready in time. The message quotes the last lines of its log.",
+  },
+  RL5004: {
+    summary: "Port is in use",
+    explanation:
+      "Another program listens on the port that the server was told to use. Choose another port, or leave it out to take a free one.",
+  },
+  RL5005: {
+    summary: "Server is in use",
+    explanation:
+      "Other live processes use this server, so it was not stopped. Wait for them, stop them, or force it; forced, their runs pause and can be resumed.",
+  },
+  RL5006: {
+    summary: "Server did not stop",
+    explanation:
+      "The server still finishes a request. Wait longer, or force it: a forced stop kills the process, and what was not saved is repeated by resume.",
+  },
+  RL5007: {
+    summary: "Server folder cannot be used",
+    explanation:
+      "The folder of the server's files cannot be written (permissions, a full disk), or a file in it is damaged.",
+  },
+  RL5008: {
+    summary: "Server runs with other settings",
+    explanation:
+      "A server already runs for this address with another model or port. Stop it first, then it starts with the new settings.",
+  },
+	RL9001: {
+		summary: "Unknown command",
+		explanation: "rlcli has no such command; `rlcli --help` lists them.",
+	},
+	RL9002: {
+		summary: "Unknown option",
+		explanation:
+			"The command has no such option; `rlcli COMMAND --help` lists them.",
+	},
+	RL9003: {
+		summary: "Wrong use of the command line",
+		explanation:
+			"An argument is missing, is one too many, or has a value that cannot be read.",
+	},
+	RL9004: {
+		summary: "File exists already",
+		explanation:
+			"The command would overwrite a file of yours, so it wrote nothing. Name another folder or remove the file.",
+	},
+	RL9005: {
+		summary: "Nothing to explain",
+		explanation:
+			"`rlcli explain` takes a block (`run`), a field (`run.learning_rate`) or a diagnostic code (`RL1101`).",
+	},
+	RL9006: {
+		summary: "Folder cannot be entered",
+		explanation: "The folder given with --chdir does not exist or may not be entered.",
+	},
 });
 
 export type DiagnosticCode = keyof typeof CODES;

@@ -1,0 +1,168 @@
+/**
+ * The compiled functions of training. They are made once per architecture, loss and adapter scale, and shared by all
+ * models of a server; jax-js compiles each anew for every batch shape it meets, which is why shapes are bucketed.
+ */
+import type { Architecture } from "./architecture.ts";
+import type { ArrayTree, Jax, JaxArray } from "./jax.ts";
+import { findLoss } from "./losses.ts";
+import { logitsOf, type PositionArrays } from "./transformer.ts";
+import { EMBEDDING } from "./weights.ts";
+
+/** All `[batch, length]` but the positions and the options, which are scalars. */
+export type BatchArrays = {
+  readonly tokens: JaxArray;
+  readonly targets: JaxArray;
+  readonly tensors: ArrayTree;
+  readonly options: ArrayTree;
+  readonly positions: PositionArrays;
+};
+
+export type PassArrays = {
+  readonly logprobs: JaxArray;
+  readonly elementwise: JaxArray;
+};
+
+/** Every function consumes its arguments. */
+export interface PassFunctions {
+  readonly forward: (trainable: ArrayTree, frozen: ArrayTree, batch: BatchArrays) => PassArrays;
+  /** The gradient of the sum of the elementwise loss, by name of the trainable tensor. */
+  readonly forwardBackward: (
+    trainable: ArrayTree,
+    frozen: ArrayTree,
+    batch: BatchArrays,
+  ) => PassArrays & { readonly gradients: ArrayTree };
+}
+
+export interface PassKind {
+  readonly architecture: Architecture;
+  readonly loss: string;
+  /** alpha / rank of a LoRA adapter, or undefined where the whole model is trained. */
+  readonly adapterScale: number | undefined;
+}
+
+export function compilePass(jax: Jax, { architecture, loss, adapterScale }: PassKind): PassFunctions {
+  const { numpy, nn, jit, tree, valueAndGrad } = jax;
+  const formula = findLoss(loss);
+  if (formula === undefined) throw new Error(`there is no loss ${loss}`);
+  const isFull = adapterScale === undefined;
+
+  /** From embeddings on, so that the embedding's own gradient can be had without differentiating the lookup. */
+  const lossOf = (
+    trainable: ArrayTree,
+    embeddings: JaxArray,
+    frozen: ArrayTree,
+    batch: Omit<BatchArrays, "tokens">,
+  ) => {
+    const [size, length] = batch.targets.shape as [number, number];
+    const weights = isFull
+      ? { base: trainable, adapter: {}, adapterScale: 0 }
+      : { base: frozen, adapter: trainable, adapterScale };
+    const logits = logitsOf(jax, architecture, weights, { batch: size, length }, embeddings, batch.positions);
+    const chosen = nn.oneHot(batch.targets.reshape([size * length]), architecture.vocabSize);
+    const logprobs = numpy.sum(logits.ref.mul(chosen), -1).sub(nn.logsumexp(logits, -1)).reshape([size, length]);
+    const elementwise = formula.elementwise(jax, logprobs.ref, batch.tensors, batch.options);
+    tree.dispose(trainable);
+    tree.dispose(frozen);
+    tree.dispose(batch.positions);
+    return [numpy.sum(elementwise.ref), { logprobs, elementwise }] as [JaxArray, PassArrays];
+  };
+
+  const lookUp = (trainable: ArrayTree, frozen: ArrayTree, tokens: JaxArray): JaxArray => {
+    const table = (isFull ? trainable : frozen)[EMBEDDING] as JaxArray;
+    return numpy.take(table.ref, tokens.reshape([tokens.size]), 0);
+  };
+
+  const forward = jit((trainable: ArrayTree, frozen: ArrayTree, { tokens, ...batch }: BatchArrays) => {
+    const embeddings = lookUp(trainable, frozen, tokens);
+    const [sum, arrays] = lossOf(trainable, embeddings, frozen, batch);
+    sum.dispose();
+    return arrays;
+  });
+
+  const differentiate = jit((trainable: ArrayTree, frozen: ArrayTree, { tokens, ...batch }: BatchArrays) => {
+    const embeddings = lookUp(trainable, frozen, tokens);
+    const [[sum, arrays], [gradients, embeddingGradient]] = valueAndGrad(lossOf, { argnums: [0, 1], hasAux: true })(
+      trainable,
+      embeddings,
+      frozen,
+      batch,
+    ) as unknown as [[JaxArray, PassArrays], [ArrayTree, JaxArray]];
+    sum.dispose();
+    return { ...arrays, gradients, embeddingGradient };
+  });
+
+  // A function of its own: within the other one, jax-js fuses the whole backward pass of the first layer's norm into
+  // this product and computes it anew for every vocabulary entry (measured: 61 of 140 ms).
+  const addLookUp = jit((gradient: JaxArray, tokens: JaxArray, embeddingGradient: JaxArray) => {
+    const chosen = nn.oneHot(tokens.reshape([tokens.size]), architecture.vocabSize);
+    return gradient.add(numpy.matmul(numpy.transpose(chosen), embeddingGradient));
+  });
+
+  return {
+    forward,
+    forwardBackward: (trainable, frozen, batch) => {
+      const tokens = isFull ? batch.tokens.ref : undefined;
+      const { embeddingGradient, gradients, ...arrays } = differentiate(trainable, frozen, batch);
+      if (tokens === undefined) {
+        embeddingGradient.dispose();
+        return { ...arrays, gradients };
+      }
+      const whole = addLookUp(gradients[EMBEDDING] as JaxArray, tokens, embeddingGradient);
+      return { ...arrays, gradients: { ...gradients, [EMBEDDING]: whole } };
+    },
+  };
+}
+
+export type AdamArrays = { readonly weights: ArrayTree; readonly first: ArrayTree; readonly second: ArrayTree };
+/** Scalars of one update. `firstCorrection` is 1 / (1 − β₁ᵗ), `secondCorrection` 1 / (1 − β₂ᵗ). */
+export type AdamScalars = {
+  readonly learningRate: JaxArray;
+  readonly gradientScale: JaxArray;
+  readonly beta1: JaxArray;
+  readonly oneMinusBeta1: JaxArray;
+  readonly beta2: JaxArray;
+  readonly oneMinusBeta2: JaxArray;
+  readonly firstCorrection: JaxArray;
+  readonly secondCorrection: JaxArray;
+  readonly eps: JaxArray;
+  readonly weightDecay: JaxArray;
+};
+
+export interface OptimizerFunctions {
+  readonly add: (left: ArrayTree, right: ArrayTree) => ArrayTree;
+  /** Σ g² over the whole tree. */
+  readonly squaredNorm: (gradients: ArrayTree) => JaxArray;
+  readonly update: (state: AdamArrays, gradients: ArrayTree, scalars: AdamScalars) => AdamArrays;
+}
+
+export function compileOptimizer(jax: Jax): OptimizerFunctions {
+  const { numpy, jit, tree } = jax;
+  const add = jit((left: ArrayTree, right: ArrayTree) => {
+    const sum: ArrayTree = {};
+    for (const name in left) sum[name] = (left[name] as JaxArray).add(right[name] as JaxArray);
+    return sum;
+  });
+  const squaredNorm = jit((gradients: ArrayTree) =>
+    Object.values(gradients)
+      .map((gradient) => numpy.sum(numpy.square(gradient)))
+      .reduce((sum, part) => sum.add(part)),
+  );
+  // AdamW with decoupled decay (Loshchilov and Hutter 2019), as in the protocol document, 5.5.
+  const update = jit(({ weights, first, second }: AdamArrays, gradients: ArrayTree, s: AdamScalars) => {
+    const next = { weights: {} as ArrayTree, first: {} as ArrayTree, second: {} as ArrayTree };
+    for (const name in weights) {
+      const gradient = (gradients[name] as JaxArray).mul(s.gradientScale.ref);
+      const m = (first[name] as JaxArray).mul(s.beta1.ref).add(gradient.ref.mul(s.oneMinusBeta1.ref));
+      const v = (second[name] as JaxArray).mul(s.beta2.ref).add(numpy.square(gradient).mul(s.oneMinusBeta2.ref));
+      const root = numpy.sqrt(v.ref.mul(s.secondCorrection.ref)).add(s.eps.ref);
+      const step = m.ref.mul(s.firstCorrection.ref).mul(numpy.reciprocal(root));
+      const weight = weights[name] as JaxArray;
+      next.weights[name] = weight.ref.sub(step.add(weight.mul(s.weightDecay.ref)).mul(s.learningRate.ref));
+      next.first[name] = m;
+      next.second[name] = v;
+    }
+    tree.dispose(s);
+    return next;
+  });
+  return { add, squaredNorm, update };
+}
