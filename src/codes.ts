@@ -39,6 +39,11 @@ export const CODES = table({
     explanation:
       "The file is not a plan, is damaged, or was written by a newer rlcli. Make it again with `rlcli plan -o`.",
   },
+  RL2101: {
+    summary: "Checkpoint does not fit the model",
+    explanation:
+      "A run starts from another run's weights, but the two have different base models. Give both the same model.",
+  },
   RL3001: {
     summary: "State record is damaged",
     explanation:
@@ -67,10 +72,92 @@ export const CODES = table({
     summary: "State was written by a newer rlcli",
     explanation: "The record's formatVersion is above what this rlcli reads. Use the newer rlcli.",
   },
+  RL3008: {
+    summary: "State cannot be read",
+    explanation:
+      "The state folder exists but cannot be listed or read. Check its permissions, and that nothing else stands in its place.",
+  },
   RL3007: {
     summary: "Run record is damaged",
     explanation:
       "A line of a run's journal or checkpoint list does not parse and is not the torn last line that a crash may leave.",
+  },
+  RL4001: {
+    summary: "Worker process could not be started",
+    explanation: "The system refused a new process. Check limits on processes and memory.",
+  },
+  RL4002: {
+    summary: "Starting checkpoint is not kept",
+    explanation:
+      "A run starts from a place on another run where no checkpoint is kept. Start from its final step, or keep one there with save_every and keep_last.",
+  },
+  RL4003: {
+    summary: "Worker ended without a word",
+    explanation:
+      "The run's worker process was killed or ran out of memory. Nothing that was saved is lost: apply again to resume.",
+  },
+  RL4004: {
+    summary: "Internal error in a worker",
+    explanation:
+      "An error of rlcli itself; the run's log.txt holds the details. What was saved is kept, and apply resumes from it.",
+  },
+  RL5010: {
+    summary: "Model is not on this machine",
+    explanation:
+      "The tokenizer (and for the embedded server the weights) of a model are needed locally. Download the model and name its folder.",
+  },
+  RL5011: {
+    summary: "Backend cannot be started by this version",
+    explanation:
+      "The schema knows jax, fsdp and megatron, but this version only starts embedded servers and connects to external ones.",
+  },
+  RL5012: {
+    summary: "Secret is not set",
+    explanation: "A ${secret.NAME} is read from the environment variable NAME, which is missing or empty.",
+  },
+  RL6010: {
+    summary: "Imported rows are gone",
+    explanation:
+      "The rows of an earlier state of a dataset are needed (on_data_change: ignore) but were removed from .rlcli/datasets.",
+  },
+  RL8101: {
+    summary: "Loss does not fit the run",
+    explanation: "A supervised run has no sampling policy to compare with, so only cross_entropy makes sense for it.",
+  },
+  RL6001: {
+    summary: "Dataset file cannot be read",
+    explanation:
+      "A file that a dataset names is missing, is a folder, or may not be read. Check the path, which is relative to the spec, and its permissions.",
+  },
+  RL6002: {
+    summary: "No file matches a dataset's pattern",
+    explanation:
+      "A glob under `from` matched no file. Patterns are relative to the spec; `*` does not cross folders, `**` does, and files that begin with a dot must be named.",
+  },
+  RL6003: {
+    summary: "Unknown import format",
+    explanation: "The format is not one that rlcli reads. Use `auto` to let it look.",
+  },
+  RL6004: {
+    summary: "Dataset has no usable row",
+    explanation:
+      "Every line was damaged or left out by a rule (fewest messages, must end with an assistant turn), so there is nothing to train on. The message counts the reasons with file and line, and shows what a line should look like.",
+  },
+  RL6005: {
+    summary: "Dataset lines were left out",
+    severity: "warning",
+    explanation:
+      "Some lines are not what the format says and gave no row. The others were imported. The message shows where they are and what a line should look like.",
+  },
+  RL6006: {
+    summary: "Imported dataset cannot be written",
+    explanation:
+      "The folder for imported datasets is read-only or the disk is full. Nothing half-written is left behind.",
+  },
+  RL6007: {
+    summary: "Dataset changed since the plan",
+    explanation:
+      "A file of the dataset is not what it was when the plan was made, so importing it would give other rows than were planned. Plan again.",
   },
   RL6101: {
     summary: "Tokenizer cannot be used",
@@ -126,34 +213,32 @@ export const CODES = table({
     explanation:
       "A server already runs for this address with another model or port. Stop it first, then it starts with the new settings.",
   },
-	RL9001: {
-		summary: "Unknown command",
-		explanation: "rlcli has no such command; `rlcli --help` lists them.",
-	},
-	RL9002: {
-		summary: "Unknown option",
-		explanation:
-			"The command has no such option; `rlcli COMMAND --help` lists them.",
-	},
-	RL9003: {
-		summary: "Wrong use of the command line",
-		explanation:
-			"An argument is missing, is one too many, or has a value that cannot be read.",
-	},
-	RL9004: {
-		summary: "File exists already",
-		explanation:
-			"The command would overwrite a file of yours, so it wrote nothing. Name another folder or remove the file.",
-	},
-	RL9005: {
-		summary: "Nothing to explain",
-		explanation:
-			"`rlcli explain` takes a block (`run`), a field (`run.learning_rate`) or a diagnostic code (`RL1101`).",
-	},
-	RL9006: {
-		summary: "Folder cannot be entered",
-		explanation: "The folder given with --chdir does not exist or may not be entered.",
-	},
+  RL9001: {
+    summary: "Unknown command",
+    explanation: "rlcli has no such command; `rlcli --help` lists them.",
+  },
+  RL9002: {
+    summary: "Unknown option",
+    explanation: "The command has no such option; `rlcli COMMAND --help` lists them.",
+  },
+  RL9003: {
+    summary: "Wrong use of the command line",
+    explanation: "An argument is missing, is one too many, or has a value that cannot be read.",
+  },
+  RL9004: {
+    summary: "File exists already",
+    explanation:
+      "The command would overwrite a file of yours, so it wrote nothing. Name another folder or remove the file.",
+  },
+  RL9005: {
+    summary: "Nothing to explain",
+    explanation:
+      "`rlcli explain` takes a block (`run`), a field (`run.learning_rate`) or a diagnostic code (`RL1101`).",
+  },
+  RL9006: {
+    summary: "Folder cannot be entered",
+    explanation: "The folder given with --chdir does not exist or may not be entered.",
+  },
 });
 
 export type DiagnosticCode = keyof typeof CODES;

@@ -20,9 +20,9 @@ import {
 import { takesSlot } from "../plan/plan.ts";
 import type { Spec } from "../spec.ts";
 import { withLease } from "../state/lease.ts";
+import { storeRecord } from "../state/recovery.ts";
 import type { StateStore } from "../state/store.ts";
 import type { StateRecord } from "../state-record.ts";
-import { storeRecord } from "./recovery.ts";
 import { Walk } from "./walk.ts";
 
 export interface ApplyInput {
@@ -101,8 +101,7 @@ async function applyOne(input: ApplyInput, change: Change, records: Map<Address,
     if (!kind) throw new Error(`no kind ${change.kind}`);
     if (change.busy && change.action === "none" && kind.attach) {
       // Someone else holds the lease; whoever attaches only watches, so none is taken here.
-      const watcher: HeldLease = { token: 0, handOver: () => {} };
-      const outcome = await kind.attach(contextOf(input, change, records, watcher));
+      const outcome = await kind.attach(contextOf(input, change, records, undefined));
       return {
         status: outcome.status,
         diagnostics: "diagnostics" in outcome ? outcome.diagnostics : [],
@@ -121,7 +120,7 @@ async function applyOne(input: ApplyInput, change: Change, records: Map<Address,
       }
       const context = contextOf(input, change, records, lease);
       const outcome = await kind.act(context);
-      const stored = await storeOutcome(input, context, outcome, lease.token);
+      const stored = await storeOutcome(input, context, outcome, lease.record.token);
       const failed = hasErrors(stored) && outcome.status === "done";
       return {
         status: failed ? "failed" : outcome.status,
@@ -139,7 +138,7 @@ function contextOf(
   input: ApplyInput,
   change: Change,
   records: Map<Address, StateRecord>,
-  lease: HeldLease,
+  lease: HeldLease | undefined,
 ): ActContext<unknown, unknown> {
   const { address } = change;
   return {

@@ -65,7 +65,7 @@ export async function withLease<T>(
   const heartbeat = new Heartbeat(store, lease, () => {});
   try {
     return await work({
-      token: lease.token,
+      record: lease,
       handOver: () => {
         isHandedOver = true;
         heartbeat.close();

@@ -235,7 +235,7 @@ export class LocalStateStore implements StateStore {
   #unreadable(error: unknown): RlcliError {
     return new RlcliError(
       diagnostic(
-        "RL3007",
+        "RL3008",
         `The state in ${this.#folder} cannot be read: ${messageOf(error)}. Check the folder's permissions.`,
       ),
       { cause: error },

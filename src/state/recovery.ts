@@ -3,8 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Diagnostic, diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
 import { writeFileWhole } from "../files.ts";
-import type { StateStore, WriteOptions } from "../state/store.ts";
 import type { StateRecordDraft } from "../state-record.ts";
+import type { StateStore, WriteOptions } from "./store.ts";
 
 export const RECOVERY_VERSION = 1;
 
@@ -13,6 +13,9 @@ export interface RecoveryFile {
   readonly expect: number;
   readonly draft: StateRecordDraft;
 }
+
+/** The store cannot be used at all, as against a rival's write. */
+const UNUSABLE: readonly string[] = ["RL3004", "RL3008"];
 
 /** Stores a record; if the store cannot be written, keeps the record in a recovery file and says how to use it. */
 export async function storeRecord(
@@ -26,7 +29,7 @@ export async function storeRecord(
     return [];
   } catch (error) {
     if (!(error instanceof RlcliError)) throw error;
-    if (error.diagnostics[0]?.code !== "RL3004") return error.diagnostics;
+    if (!UNUSABLE.includes(error.diagnostics[0]?.code ?? "")) return error.diagnostics;
     const recovery: RecoveryFile = { formatVersion: RECOVERY_VERSION, expect: options.expect, draft };
     const name = `rlcli-recovery-${draft.address}.json`;
     for (const place of [folder, tmpdir()]) {
