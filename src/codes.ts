@@ -20,6 +20,167 @@ export const CODES = table({
     explanation:
       "The spec, or a file it names, is missing, is a folder, or may not be read. Check the path and its permissions.",
   },
+  RL1002: {
+    summary: "File is not text in UTF-8",
+    explanation:
+      "The file holds bytes that are no UTF-8 text, or control characters. Save it as UTF-8 (UTF-16 with a byte-order mark is read too).",
+  },
+  RL1003: {
+    summary: "YAML syntax error",
+    explanation:
+      "The file is not YAML at the marked place. What follows such a place cannot be judged, so other checks of the file wait until it reads.",
+  },
+  RL1004: {
+    summary: "Tab used for indentation",
+    explanation: "YAML indents with spaces only. Replace the tab by spaces.",
+  },
+  RL1005: {
+    summary: "Duplicate key",
+    explanation: "A key stands twice in one map, so one of the two values would be lost. Keep one.",
+  },
+  RL1006: {
+    summary: "More than one document in a file",
+    explanation:
+      "A spec is one YAML document; `---` starts another. Put the second into a file of its own and pass both with -f.",
+  },
+  RL1007: {
+    summary: "File is empty",
+    explanation:
+      "The file holds no YAML, or only comments. A spec begins with `rlcli: 1` and `project: NAME`; `rlcli init` writes one.",
+  },
+  RL1008: {
+    summary: "Alias cannot be used",
+    explanation:
+      "A YAML alias (`*name`) or merge key (`<<`) has no anchor before it, contains itself, does not name a map where one is needed, or stands for more values than a spec may hold.",
+  },
+  RL1009: {
+    summary: "Nested too deeply",
+    explanation:
+      "Maps and lists may be nested 64 deep. No field of a spec needs more than six levels; look for a wrong indentation or a stray bracket.",
+  },
+  RL1010: {
+    summary: "Key is not text",
+    explanation: "A map or a list stands where a key is expected.",
+  },
+  RL1011: {
+    summary: "Number with a leading zero",
+    explanation:
+      "YAML 1.1 read such a number as octal, YAML 1.2 reads it as decimal. Write it without the zero, or as 0o17 where octal is meant.",
+    severity: "warning",
+  },
+  RL1012: {
+    summary: "Unknown YAML tag",
+    explanation: "A tag (`!name`) asks for a type that a spec does not have. Remove it.",
+  },
+  RL1101: {
+    summary: "Unknown key",
+    explanation:
+      "The key is not one of the fields at this place. A misspelt setting would otherwise do nothing, silently.",
+  },
+  RL1102: {
+    summary: "Wrong type",
+    explanation:
+      "The value is of another type than the field takes. In YAML 1.2 `yes`, `no`, `on` and `off` are text: booleans are `true` and `false`. Numbers have no thousands separators.",
+  },
+  RL1103: {
+    summary: "Unknown value",
+    explanation: "The field takes one of a few values, and this is none of them.",
+  },
+  RL1104: {
+    summary: "Value out of range",
+    explanation: "The number lies outside what the field allows; `rlcli explain` prints the range.",
+  },
+  RL1105: {
+    summary: "Value has the wrong form",
+    explanation: "The text does not look as the field needs it; the message says how it should.",
+  },
+  RL1106: {
+    summary: "Required field is missing",
+    explanation: "The block cannot do without this field.",
+  },
+  RL1107: {
+    summary: "Unsupported spec version",
+    explanation:
+      "The file asks for a version of the spec language that this rlcli does not know. Version 1 is written `rlcli: 1`; a later one needs a newer rlcli.",
+  },
+  RL1108: {
+    summary: "Name cannot be used",
+    explanation:
+      "Names become folder names, checkpoint names and metric labels: a letter first, then letters, digits, `_` or `-`, at most 63 in all.",
+  },
+  RL1109: {
+    summary: "Keys exclude each other",
+    explanation: "Two keys that say the same thing in different ways are both present. Keep one.",
+  },
+  RL1110: {
+    summary: "Not in this version",
+    explanation: "The field, block or value belongs to the language but this version of rlcli does not do it yet.",
+  },
+  RL1201: {
+    summary: "Unknown reference",
+    explanation:
+      "The field names a block that the spec does not have. References are plain names: `dataset: traces` means the block `traces` under `datasets:`.",
+  },
+  RL1202: {
+    summary: "Server must be named",
+    explanation: "A run without `server:` takes the spec's only server. With several, or none, it must be said which.",
+  },
+  RL1203: {
+    summary: "Field does not apply",
+    explanation:
+      "The field means nothing together with the block's backend or type and would be ignored. A setting that does nothing is an error, so that no one relies on it.",
+  },
+  RL1204: {
+    summary: "Loss does not fit the run",
+    explanation:
+      "Supervised runs (`type: sl`) have no rewards or advantages: they train with a loss of type cross_entropy.",
+  },
+  RL1205: {
+    summary: "Values contradict each other",
+    explanation: "Two fields are fine by themselves but not together.",
+  },
+  RL1206: {
+    summary: "Checkpoint does not fit",
+    explanation: "`from` names a checkpoint that the other run will not have, or one of another base model.",
+  },
+  RL1301: {
+    summary: "Bad interpolation",
+    explanation:
+      "Allowed are `${var.NAME}`, `${env.NAME}` and `${secret.NAME}`; a literal `${` is written `$${`. Inside `{ }` and `[ ]` the whole value needs quotes.",
+  },
+  RL1302: {
+    summary: "Unknown variable",
+    explanation:
+      "The variable is not declared under `variables:`, or a value was given on the command line for one that is not.",
+  },
+  RL1303: {
+    summary: "Variable has no value",
+    explanation:
+      "The variable has no default and nothing sets it. Use --var NAME=VALUE, --var-file FILE, or the environment variable RLCLI_VAR_NAME.",
+  },
+  RL1304: {
+    summary: "Variable has the wrong type",
+    explanation: "The value given for a variable, or its default, is not of the variable's declared type.",
+  },
+  RL1305: {
+    summary: "Variable is not used",
+    explanation: "Nothing in the spec uses the variable. Remove it, or look for a misspelt `${var.NAME}`.",
+    severity: "warning",
+  },
+  RL1306: {
+    summary: "Environment variable is not set",
+    explanation: "`${env.NAME}` is resolved when the spec is read, so NAME must be in the environment then.",
+  },
+  RL1307: {
+    summary: "Secret not allowed here",
+    explanation:
+      "`${secret.NAME}` may stand only in fields that keep secrets (`api_key`), as the whole value. Elsewhere the value would be shown in plans and stored.",
+  },
+  RL1308: {
+    summary: "Secret written in the open",
+    explanation:
+      "The field keeps a secret, so it takes `${secret.NAME}`: what is written in a file, or comes from `${var}` or `${env}`, ends up in plans and state.",
+  },
   RL2001: {
     summary: "Dependency cycle",
     explanation:

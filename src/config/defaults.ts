@@ -1,0 +1,45 @@
+/**
+ * Defaults that depend on something else than the field. Like those in the schema they are frozen for `rlcli: 1`: another
+ * value here would retrain what exists.
+ */
+import { addressOf } from "../address.ts";
+import type { Scalar } from "../value.ts";
+import type { Block } from "./blocks.ts";
+import type { BlockName } from "./fields.ts";
+import { descend, textOf } from "./tree.ts";
+
+export interface DefaultContext {
+  readonly blocks: ReadonlyMap<string, Block>;
+  /** The name of the spec's only server; undefined if there is none or there are several. */
+  readonly onlyServer: string | undefined;
+}
+
+type DerivedDefault = (block: Block, context: DefaultContext) => Scalar | undefined;
+
+/** The server that a run uses, or undefined if it cannot be told. */
+export function serverOf(run: Block, context: DefaultContext): Block | undefined {
+  const name = textOf(descend(run.tree, "server")) ?? context.onlyServer;
+  return name === undefined ? undefined : context.blocks.get(addressOf("server", name));
+}
+
+const isEmbedded = (block: Block): boolean => textOf(descend(block.tree, "backend")) === "embedded";
+
+const DERIVED: Partial<Record<BlockName, Readonly<Record<string, DerivedDefault>>>> = {
+  server: {
+    port: (block) => (isEmbedded(block) ? 0 : 8000),
+    slots: (block) => (isEmbedded(block) ? 2 : 1),
+  },
+  run: {
+    server: (_, context) => context.onlyServer,
+    epochs: (block) => (descend(block.tree, "steps") === undefined ? 1 : undefined),
+    // The built-in models are small enough to train whole; on anything else that would be a costly surprise.
+    lora_rank: (block, context) => {
+      const model = textOf(descend(serverOf(block, context)?.tree, "model"));
+      return model?.startsWith("builtin:") ? 0 : 32;
+    },
+  },
+};
+
+export function derivedDefault(block: Block, path: string, context: DefaultContext): Scalar | undefined {
+  return DERIVED[block.kind as BlockName]?.[path]?.(block, context);
+}

@@ -1,0 +1,146 @@
+/**
+ * From files to one spec: parse (text to trees with positions) → normalise (shorthands, overlays, variables, defaults) →
+ * rules (what a schema cannot say). The steps run for all that still makes sense after the faults before, so that a user
+ * sees all faults of a file at once.
+ */
+import { dirname } from "node:path";
+import { type Address, addressOf, type KindName } from "../address.ts";
+import { type Diagnostic, hasErrors } from "../diagnostic.ts";
+import type { Spec, SpecInput, SpecNode } from "../spec.ts";
+import { type Block, blocksOf, Reporter } from "./blocks.ts";
+import { expandShorthands } from "./expand.ts";
+import { interpolate } from "./interpolate.ts";
+import { mergeMaps } from "./merge.ts";
+import { LoadedNode } from "./node.ts";
+import { normalise } from "./normalise.ts";
+import { parseYaml } from "./parse.ts";
+import { referencesOf } from "./rules/references.ts";
+import type { RuleContext } from "./rules/rule.ts";
+import { checkRules } from "./rules.ts";
+import { checkShape } from "./shape.ts";
+import { readSource, Source } from "./source.ts";
+import { child, type MapTree, textOf } from "./tree.ts";
+import { Variables } from "./variables.ts";
+
+export interface LoadOptions {
+  /** Spec files; a later one is laid over the ones before. */
+  readonly files: readonly string[];
+  /** From --var. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** From --var-file; a later one wins. */
+  readonly variableFiles: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where relative file names start. */
+  readonly cwd: string;
+}
+
+export interface LoadResult {
+  /** Present unless there are errors. */
+  readonly spec?: Spec;
+  /** By place, warnings included. */
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export async function loadSpec(options: LoadOptions): Promise<LoadResult> {
+  const loader = new Loader(options);
+  const spec = loader.load();
+  const diagnostics = inOrder(loader.diagnostics, loader.sources);
+  return spec === undefined || hasErrors(diagnostics) ? { diagnostics } : { spec, diagnostics };
+}
+
+class Loader {
+  readonly diagnostics: Diagnostic[] = [];
+  readonly sources: Source[] = [];
+  readonly #options: LoadOptions;
+
+  constructor(options: LoadOptions) {
+    this.#options = options;
+  }
+
+  load(): Spec | undefined {
+    const { files, variableFiles, variables: given, env } = this.#options;
+    const trees = files.map((file) => this.#read(file));
+    const variableTrees = variableFiles.map((file) => this.#read(file));
+    // A file that could not be read leaves holes that later steps would report as faults of their own.
+    if ([...trees, ...variableTrees].includes(undefined)) return undefined;
+    const merged = (trees as MapTree[]).map((tree) => expandShorthands(tree, this.diagnostics)).reduce(mergeMaps);
+    const variables = new Variables(merged, { given, files: variableTrees as MapTree[], env }, this.diagnostics);
+    const { tree, inputs } = interpolate(merged, { variables, env }, this.diagnostics);
+    variables.reportUnused(this.diagnostics);
+    return this.#build(tree, [...variables.inputs, ...inputs]);
+  }
+
+  /** A file's tree; undefined where it holds no map, which is then reported. */
+  #read(file: string): MapTree | undefined {
+    const source = readSource(file, this.#options.cwd);
+    if (!(source instanceof Source)) {
+      this.diagnostics.push(source);
+      return undefined;
+    }
+    this.sources.push(source);
+    const { tree, diagnostics } = parseYaml(source);
+    this.diagnostics.push(...diagnostics);
+    if (tree?.type === "map") return tree;
+    if (tree !== undefined && !hasErrors(diagnostics)) {
+      const what = tree.type === "list" ? "a list" : "a single value";
+      const detail = `The file holds ${what}, not a map of keys and values such as \`project: support-agent\`.`;
+      this.diagnostics.push(source.diagnostic("RL1102", detail, { start: tree.span.start, end: tree.span.start + 1 }));
+    }
+    return undefined;
+  }
+
+  #build(tree: MapTree, environment: readonly SpecInput[]): Spec {
+    const { faulty } = checkShape(tree, this.diagnostics);
+    const context = ruleContext(blocksOf(tree), faulty, new Reporter(this.diagnostics));
+    const references = new Map([...context.blocks].map(([address, block]) => [address, referencesOf(block, context)]));
+    checkRules(context);
+    const nodes = new Map<Address, SpecNode>();
+    if (!hasErrors(this.diagnostics))
+      for (const [address, block] of context.blocks)
+        nodes.set(
+          address,
+          new LoadedNode(block, normalise(block, context), references.get(address) ?? [], this.sources),
+        );
+    const files = this.sources.map(({ path, digest }): SpecInput => ({ type: "file", path, digest }));
+    return Object.freeze({
+      project: textOf(child(tree, "project")) ?? "",
+      folder: dirname(this.sources[0]?.path ?? this.#options.cwd),
+      nodes,
+      inputs: Object.freeze([...files, ...environment]),
+    });
+  }
+}
+
+function ruleContext(
+  blocks: ReadonlyMap<Address, Block>,
+  faulty: ReadonlySet<Address>,
+  reporter: Reporter,
+): RuleContext {
+  const byKind = new Map<KindName, Map<string, Block>>();
+  for (const block of blocks.values()) {
+    const named = byKind.get(block.kind) ?? new Map<string, Block>();
+    named.set(block.name, block);
+    byKind.set(block.kind, named);
+  }
+  const none: ReadonlyMap<string, Block> = new Map();
+  const ofKind = (kind: KindName): ReadonlyMap<string, Block> => byKind.get(kind) ?? none;
+  const servers = [...ofKind("server").keys()];
+  return {
+    blocks,
+    reporter,
+    ofKind,
+    isFaulty: (block) => faulty.has(addressOf(block.kind, block.name)),
+    onlyServer: servers.length === 1 ? servers[0] : undefined,
+  };
+}
+
+/** Without a place first (the command line), then by file and place. */
+function inOrder(diagnostics: readonly Diagnostic[], sources: readonly Source[]): readonly Diagnostic[] {
+  const fileIndex = new Map(sources.map((source, i) => [source.file, i]));
+  const key = (d: Diagnostic): readonly [number, number] =>
+    d.range === undefined ? [-1, 0] : [fileIndex.get(d.range.file) ?? 0, d.range.start.offset];
+  return diagnostics
+    .map((d) => ({ d, at: key(d) }))
+    .sort((a, b) => a.at[0] - b.at[0] || a.at[1] - b.at[1])
+    .map(({ d }) => d);
+}

@@ -1,0 +1,38 @@
+/** All rules of a spec; see rules/. */
+import { externalHasUrl, fieldsApply, keyGroups, secretsAreReferences } from "./rules/fields.ts";
+import { checkpointFits, fromHasNoCycle, runHasServer } from "./rules/references.ts";
+import type { BlockRule, RuleContext } from "./rules/rule.ts";
+import {
+  clipsAreOrdered,
+  evaluationHasRows,
+  freeMapsAreJson,
+  parallelismDivides,
+  scheduleFits,
+  sourcesAreLocal,
+  supervisedLoss,
+} from "./rules/values.ts";
+
+/** For every block: they look at which keys are there. */
+const ALWAYS: readonly BlockRule[] = [keyGroups, fieldsApply, secretsAreReferences, runHasServer];
+
+/** For blocks of which every field is known. Values of a wrong type are still possible, and count as not given. */
+const SOUND: readonly BlockRule[] = [
+  externalHasUrl,
+  checkpointFits,
+  clipsAreOrdered,
+  parallelismDivides,
+  evaluationHasRows,
+  scheduleFits,
+  supervisedLoss,
+  sourcesAreLocal,
+  freeMapsAreJson,
+];
+
+export function checkRules(context: RuleContext): void {
+  for (const block of context.blocks.values()) {
+    if (block.tree.type !== "map") continue;
+    for (const rule of ALWAYS) rule(block, context);
+    if (!context.isFaulty(block)) for (const rule of SOUND) rule(block, context);
+  }
+  fromHasNoCycle(context);
+}

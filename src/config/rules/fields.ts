@@ -1,0 +1,83 @@
+/** Which fields may and must stand together, read from the field table. */
+import { listNames } from "../../suggest.ts";
+import { isSecret } from "../../value.ts";
+import type { Block } from "../blocks.ts";
+import { type BlockInfo, type BlockName, blockInfo, type FieldInfo } from "../fields.ts";
+import { child, descend, entriesOf, type Tree, textOf } from "../tree.ts";
+import type { RuleContext } from "./rule.ts";
+
+/** A field that the block's backend or type would ignore. */
+export function fieldsApply(block: Block, context: RuleContext): void {
+  const info = blockInfo(block.kind as BlockName);
+  for (const field of info.fields) {
+    const { when } = field;
+    if (when === undefined || descend(block.tree, field.path) === undefined) continue;
+    const value = textOf(descend(block.tree, when.path)) ?? defaultOf(info, when.path);
+    if (value === undefined || when.values.includes(value)) continue;
+    context.reporter.atKey(block, field.path, "RL1203", inapplicable(info, field, when.path, value));
+  }
+}
+
+function defaultOf(info: BlockInfo, path: string): string | undefined {
+  const value = info.fields.find((f) => f.path === path)?.default;
+  return typeof value === "string" ? value : undefined;
+}
+
+function inapplicable(info: BlockInfo, field: FieldInfo, path: string, value: string): string {
+  const key = path.split(".").at(-1);
+  const name = field.path.split(".").at(-1);
+  const only = listNames(field.when?.values ?? []);
+  const options = info.fields.filter((f) => f.when?.path === path && f.when.values.includes(value)).map((f) => f.path);
+  const has = options.length === 0 ? "It has no options of its own." : `It has ${listNames(options, 20)}.`;
+  return info.name === "loss"
+    ? `Loss type \`${value}\` has no option \`${name}\`, which belongs to ${only}. ${has}`
+    : `\`${name}\` means nothing with \`${key}: ${value}\`, only with ${only}. Remove it.`;
+}
+
+export function keyGroups(block: Block, context: RuleContext): void {
+  for (const group of blockInfo(block.kind as BlockName).groups) {
+    const tree: Tree | undefined = descend(block.tree, group.path);
+    if (tree?.type !== "map") continue;
+    const present = group.keys.filter((key) => tree.entries.has(key));
+    const prefix = group.path === "" ? "" : `${group.path}.`;
+    const where = group.path === "" ? `A ${block.kind}` : `\`${group.path}\``;
+    if (present.length > 1)
+      context.reporter.atKey(
+        block,
+        prefix + present[1],
+        "RL1109",
+        `${where} takes either ${present.map((k) => `\`${k}\``).join(" or ")}, not both. Keep one.`,
+      );
+    else if (present.length === 0 && group.isRequired)
+      context.reporter.atKey(
+        block,
+        group.path,
+        "RL1106",
+        `${where} needs either ${group.keys.map((k) => `\`${k}\``).join(" or ")}.`,
+      );
+  }
+}
+
+export function secretsAreReferences(block: Block, context: RuleContext): void {
+  for (const field of blockInfo(block.kind as BlockName).fields) {
+    const tree = field.isSecret ? descend(block.tree, field.path) : undefined;
+    if (tree?.type !== "scalar" || tree.isFaulty || tree.value === null || isSecret(tree.value)) continue;
+    const detail = `\`${field.path}\` takes \`\${secret.NAME}\`: the value is then read from the environment variable NAME when it is used, and never stored. If this key is real, consider it leaked.`;
+    context.reporter.at(block, field.path, "RL1308", detail);
+  }
+}
+
+export function externalHasUrl(block: Block, context: RuleContext): void {
+  if (
+    block.kind !== "server" ||
+    textOf(child(block.tree, "backend")) !== "external" ||
+    entriesOf(block.tree).has("url")
+  )
+    return;
+  context.reporter.atKey(
+    block,
+    "",
+    "RL1106",
+    "An external server needs `url`, for instance `url: http://gpu-box:8000`.",
+  );
+}

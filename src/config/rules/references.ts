@@ -1,0 +1,135 @@
+/** References between blocks: that they exist, that a run has a server, and that `from` leads somewhere and not in circles. */
+import { addressOf, BLOCK_KEYS, type KindName } from "../../address.ts";
+import type { Reference } from "../../spec.ts";
+import { listNames } from "../../suggest.ts";
+import type { Block } from "../blocks.ts";
+import { serverOf } from "../defaults.ts";
+import { type BlockName, blockInfo, fieldAt } from "../fields.ts";
+import { child, descend, textOf } from "../tree.ts";
+import type { RuleContext } from "./rule.ts";
+
+/** Types that a run may name without declaring a loss. */
+const LOSS_TYPES: ReadonlySet<string> = new Set(fieldAt("loss", "type")?.values?.map(String));
+
+/** `warmup@40` → the name and what follows it. */
+export function splitSelector(text: string): { readonly name: string; readonly selector?: string } {
+  const at = text.indexOf("@");
+  return at < 0 ? { name: text } : { name: text.slice(0, at), selector: text.slice(at + 1) };
+}
+
+/** All references of a block. Those to nothing are reported and left out. */
+export function referencesOf(block: Block, context: RuleContext): Reference[] {
+  const references: Reference[] = [];
+  for (const field of blockInfo(block.kind as BlockName).fields) {
+    if (field.ref === undefined) continue;
+    const written = textOf(descend(block.tree, field.path));
+    const text = written ?? (block.kind === "run" && field.path === "server" ? context.onlyServer : undefined);
+    const reference = text === undefined ? undefined : resolve(block, field.path, field.ref, text, context);
+    if (reference !== undefined) references.push(reference);
+  }
+  return references;
+}
+
+function resolve(
+  block: Block,
+  path: string,
+  kind: KindName,
+  text: string,
+  context: RuleContext,
+): Reference | undefined {
+  const { name, selector } = kind === "run" ? splitSelector(text) : { name: text, selector: undefined };
+  const known = context.ofKind(kind);
+  if (known.has(name)) return { path, to: addressOf(kind, name), ...(selector === undefined ? {} : { selector }) };
+  if (kind === "loss" && LOSS_TYPES.has(name)) return undefined;
+  const candidates = kind === "loss" ? [...known.keys(), ...LOSS_TYPES] : known.keys();
+  const exists =
+    known.size === 0
+      ? ` The spec has no \`${BLOCK_KEYS[kind]}\`.`
+      : ` It has ${listNames([...known.keys()].filter((n) => n !== block.name || kind !== block.kind)) || "no other"}.`;
+  const detail = `There is no ${kind} \`${name}\`.${context.reporter.didYouMean(name, candidates) || exists}`;
+  context.reporter.at(block, path, "RL1201", detail);
+  return undefined;
+}
+
+export function runHasServer(block: Block, context: RuleContext): void {
+  if (block.kind !== "run" || child(block.tree, "server") !== undefined || context.onlyServer !== undefined) return;
+  const servers = context.ofKind("server");
+  const detail =
+    servers.size === 0
+      ? "The spec has no server for this run. Declare one: `server: { backend: embedded, model: builtin:tiny }`."
+      : `The spec has several servers, so say which trains this run: \`server:\` ${listNames(servers.keys())}.`;
+  context.reporter.atKey(block, "", "RL1202", detail);
+}
+
+/** The run that a run starts from, if that exists. */
+export function parentOf(run: Block, context: RuleContext): Block | undefined {
+  const text = textOf(child(run.tree, "from"));
+  return text === undefined ? undefined : context.blocks.get(addressOf("run", splitSelector(text).name));
+}
+
+/** A run has one parent at most, so every circle is found by following parents; each is reported once. */
+export function fromHasNoCycle(context: RuleContext): void {
+  const done = new Set<Block>();
+  for (const run of context.ofKind("run").values()) {
+    const trail: Block[] = [];
+    const onTrail = new Set<Block>();
+    let at: Block | undefined = run;
+    for (; at !== undefined && !done.has(at) && !onTrail.has(at); at = parentOf(at, context)) {
+      trail.push(at);
+      onTrail.add(at);
+    }
+    if (at !== undefined && onTrail.has(at)) reportCycle(trail.slice(trail.indexOf(at)), context);
+    for (const block of trail) done.add(block);
+  }
+}
+
+/** More names than this say no more. */
+const MOST_NAMED = 12;
+
+function reportCycle(cycle: readonly Block[], context: RuleContext): void {
+  const first = cycle[0]!;
+  const names = [...cycle, first].map((b) => `\`${b.name}\``);
+  const shown = names.length > MOST_NAMED ? [...names.slice(0, MOST_NAMED), "…"] : names;
+  const detail =
+    cycle.length === 1
+      ? `\`${first.name}\` starts from itself. To train it further, raise its \`steps\` or \`epochs\`.`
+      : `Runs start from each other in a circle: ${shown.join(" from ")}. Remove one \`from\`.`;
+  context.reporter.at(first, "from", "RL2001", detail);
+}
+
+/** `from` must name a checkpoint that will exist, of the same base model. */
+export function checkpointFits(block: Block, context: RuleContext): void {
+  if (block.kind !== "run") return;
+  const parent = parentOf(block, context);
+  if (parent === undefined || parent === block || context.isFaulty(parent)) return;
+  const { selector } = splitSelector(textOf(child(block.tree, "from")) ?? "");
+  const steps = numberAt(parent, "steps");
+  if (selector === "best" && !((numberAt(parent, "test_size") ?? 0) > 0))
+    context.reporter.at(
+      block,
+      "from",
+      "RL1206",
+      `\`@best\` is the step with the best held-out loss, but run \`${parent.name}\` holds out no rows. Give it \`test_size\`, or leave \`@best\` out.`,
+    );
+  else if (selector !== undefined && steps !== undefined && Number(selector) > steps)
+    context.reporter.at(
+      block,
+      "from",
+      "RL1206",
+      `Run \`${parent.name}\` ends at step ${steps}, before step ${selector}.`,
+    );
+  const own = textOf(child(serverOf(block, context)?.tree, "model"));
+  const theirs = textOf(child(serverOf(parent, context)?.tree, "model"));
+  if (own !== undefined && theirs !== undefined && own !== theirs)
+    context.reporter.at(
+      block,
+      "from",
+      "RL1206",
+      `Run \`${parent.name}\` trains \`${theirs}\`, this run's server has \`${own}\`: its weights do not fit.`,
+    );
+}
+
+function numberAt(block: Block, key: string): number | undefined {
+  const tree = child(block.tree, key);
+  return tree?.type === "scalar" && typeof tree.value === "number" ? tree.value : undefined;
+}

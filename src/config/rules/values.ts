@@ -1,0 +1,111 @@
+/** Values that are fine alone and wrong together, and values that this version does not do. */
+
+import { addressOf } from "../../address.ts";
+import type { Block } from "../blocks.ts";
+import { type BlockName, blockInfo } from "../fields.ts";
+import { child, descend, type Tree, textOf } from "../tree.ts";
+import type { RuleContext } from "./rule.ts";
+
+function numberOf(tree: Tree | undefined): number | undefined {
+  return tree?.type === "scalar" && typeof tree.value === "number" ? tree.value : undefined;
+}
+
+/** The number written at a path, or its default. */
+function numberAt(block: Block, path: string): number | undefined {
+  const fallback = blockInfo(block.kind as BlockName).fields.find((f) => f.path === path)?.default;
+  return numberOf(descend(block.tree, path)) ?? (typeof fallback === "number" ? fallback : undefined);
+}
+
+export function clipsAreOrdered(block: Block, context: RuleContext): void {
+  if (block.kind !== "loss") return;
+  const low = numberAt(block, "clip_low_threshold") ?? 0;
+  const high = numberAt(block, "clip_high_threshold") ?? 0;
+  if (low <= high) return;
+  const path = child(block.tree, "clip_low_threshold") ? "clip_low_threshold" : "clip_high_threshold";
+  context.reporter.at(block, path, "RL1205", `The lower clip (${low}) is above the upper one (${high}).`);
+}
+
+export function parallelismDivides(block: Block, context: RuleContext): void {
+  if (block.kind !== "server") return;
+  const gpus = numberAt(block, "gpus") ?? 1;
+  const split = numberAt(block, "tensor_parallel") ?? 1;
+  if (gpus % split !== 0)
+    context.reporter.at(
+      block,
+      "tensor_parallel",
+      "RL1205",
+      `\`tensor_parallel: ${split}\` does not divide the ${gpus} GPU${gpus === 1 ? "" : "s"} of a node.`,
+    );
+}
+
+export function evaluationHasRows(block: Block, context: RuleContext): void {
+  if (block.kind !== "run" || !((numberAt(block, "eval_every") ?? 0) > 0) || (numberAt(block, "test_size") ?? 0) > 0)
+    return;
+  context.reporter.at(
+    block,
+    "eval_every",
+    "RL1205",
+    "There are no held-out rows to evaluate on. Set `test_size` to how many to hold out.",
+  );
+}
+
+/** `final_ratio` of a constant schedule would be ignored. */
+export function scheduleFits(block: Block, context: RuleContext): void {
+  if (block.kind !== "run" || descend(block.tree, "schedule.final_ratio") === undefined) return;
+  const type = textOf(descend(block.tree, "schedule.type")) ?? "constant";
+  if (type === "constant")
+    context.reporter.atKey(
+      block,
+      "schedule.final_ratio",
+      "RL1203",
+      "A constant schedule keeps the full rate, so `final_ratio` means nothing. Use `type: linear` or `cosine`.",
+    );
+}
+
+export function supervisedLoss(block: Block, context: RuleContext): void {
+  const name = block.kind === "run" ? textOf(child(block.tree, "loss")) : undefined;
+  if (name === undefined) return;
+  const declared = context.blocks.get(addressOf("loss", name));
+  const type = declared === undefined ? name : textOf(child(declared.tree, "type"));
+  const isLoss = declared !== undefined || blockInfo("loss").fields[0]?.values?.includes(name);
+  if (!isLoss || type === undefined || type === "cross_entropy") return;
+  const of = declared === undefined ? "" : ` of loss \`${name}\``;
+  context.reporter.at(
+    block,
+    "loss",
+    "RL1204",
+    `A supervised run trains with \`cross_entropy\`; \`${type}\`${of} needs rewards. Remove \`loss\`, or name one of that type.`,
+  );
+}
+
+/** Sources that a later version reads. */
+export function sourcesAreLocal(block: Block, context: RuleContext): void {
+  if (block.kind !== "dataset") return;
+  const remote = (text: string | undefined): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text ?? "");
+  const report = (path: string): void =>
+    context.reporter.at(
+      block,
+      path,
+      "RL1110",
+      "This version reads local files only. Download the data and name the file.",
+    );
+  if (remote(textOf(child(block.tree, "source")))) report("source");
+  const from = descend(block.tree, "import.from");
+  if (from?.type === "list")
+    for (const [i, item] of from.items.entries()) if (remote(textOf(item))) report(`import.from.${i}`);
+}
+
+/** Free maps are handed on as JSON, which has no infinities. */
+export function freeMapsAreJson(block: Block, context: RuleContext): void {
+  for (const field of blockInfo(block.kind as BlockName).fields)
+    if (field.type === "map") checkFinite(descend(block.tree, field.path), field.path, block, context);
+}
+
+function checkFinite(tree: Tree | undefined, path: string, block: Block, context: RuleContext): void {
+  if (tree?.type === "map")
+    for (const [key, { value }] of tree.entries) checkFinite(value, `${path}.${key}`, block, context);
+  else if (tree?.type === "list")
+    for (const [i, item] of tree.items.entries()) checkFinite(item, `${path}.${i}`, block, context);
+  else if (typeof tree?.value === "number" && !Number.isFinite(tree.value))
+    context.reporter.at(block, path, "RL1104", "The number is not finite, which cannot be handed on.");
+}
