@@ -1,0 +1,16 @@
+/** All import formats, in the order in which `auto` asks them: the more particular ones first. */
+import { fail } from "../diagnostic.ts";
+import type { Format } from "./format.ts";
+import { messagesFormat } from "./formats/messages.ts";
+import { openaiFormat } from "./formats/openai.ts";
+
+export const FORMATS: readonly Format[] = [openaiFormat, messagesFormat];
+
+export function formatNamed(name: string): Format {
+  const format = FORMATS.find((f) => f.name === name);
+  return format ?? fail("RL6003", `There is no format ${name}. Known: auto, ${FORMATS.map((f) => f.name).join(", ")}.`);
+}
+
+export function detectFormat(value: unknown): Format | undefined {
+  return FORMATS.find((f) => f.detects(value));
+}

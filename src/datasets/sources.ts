@@ -1,0 +1,128 @@
+/** Which files an import reads: names and globs, relative to a folder, in a fixed order. */
+import { createReadStream } from "node:fs";
+import { readdir, stat } from "node:fs/promises";
+import { join, resolve, sep } from "node:path";
+import { fail, messageOf } from "../diagnostic.ts";
+import type { LineSource } from "./convert.ts";
+import type { DiagnosticPlace } from "./identity.ts";
+
+export interface SourceFile {
+  /** As the user named it, or as the glob found it: relative names stay relative. */
+  readonly name: string;
+  /** Absolute. */
+  readonly path: string;
+}
+
+const isGlob = (pattern: string) => /[*?[{]/.test(pattern);
+
+/** One path segment of a glob as a pattern: `*`, `?`, `[a-z]`, `{a,b}`. */
+function segmentPattern(segment: string): RegExp {
+  const body = segment.replace(/[.+^$()|\\]|\*+|\?|\{[^{}]*\}|[{}]/g, (part) => {
+    if (part.startsWith("*")) return "[^/]*";
+    if (part === "?") return "[^/]";
+    if (part.startsWith("{") && part.length > 1) {
+      const options = part.slice(1, -1).split(",");
+      return `(?:${options.map((o) => o.replace(/[.+^$()|\\*?]/g, "\\$&")).join("|")})`;
+    }
+    return `\\${part}`;
+  });
+  return new RegExp(`^${body.replaceAll("[!", "[^")}$`, "s");
+}
+
+async function entriesOf(folder: string) {
+  try {
+    return (await readdir(folder, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1));
+  } catch {
+    return [];
+  }
+}
+
+/** Files that match, in the order of their names. `**` stands for any number of folders; dot files must be asked for. */
+async function* walk(folder: string, name: string, segments: readonly string[]): AsyncGenerator<SourceFile> {
+  const [segment, ...rest] = segments;
+  if (segment === undefined) return;
+  if (segment === "**") yield* walk(folder, name, rest);
+  const pattern = segmentPattern(segment === "**" ? "*" : segment);
+  for (const entry of await entriesOf(folder)) {
+    if (!pattern.test(entry.name) || (entry.name.startsWith(".") && !segment.startsWith("."))) continue;
+    const inner = { name: name + entry.name, path: join(folder, entry.name) };
+    const isFolder = entry.isDirectory() || (entry.isSymbolicLink() && (await stat(inner.path)).isDirectory());
+    if (isFolder && segment === "**") yield* walk(inner.path, `${inner.name}/`, segments);
+    else if (isFolder) yield* walk(inner.path, `${inner.name}/`, rest);
+    else if (rest.length === 0 && segment !== "**") yield inner;
+  }
+}
+
+async function expand(pattern: string, baseFolder: string, place: DiagnosticPlace): Promise<SourceFile[]> {
+  const path = resolve(baseFolder, pattern);
+  if (!isGlob(pattern) || (await isFile(path))) return [{ name: pattern, path }];
+  const segments = pattern.split(/[/\\]/);
+  const firstGlob = segments.findIndex(isGlob);
+  const fixed = segments.slice(0, firstGlob);
+  const prefix = fixed.length > 0 ? `${fixed.join("/")}/` : "";
+  const start = resolve(baseFolder, fixed.join(sep) || (pattern.startsWith("/") ? "/" : "."));
+  const files: SourceFile[] = [];
+  for await (const file of walk(start, prefix, segments.slice(firstGlob))) files.push(file);
+  if (files.length === 0) {
+    fail(
+      "RL6002",
+      `No file matches ${pattern} in ${baseFolder}. Check the pattern, or write the file's name.`,
+      where(place),
+    );
+  }
+  return files;
+}
+
+/** Only what a diagnostic takes from a context. */
+const where = ({ address, range }: DiagnosticPlace): DiagnosticPlace => ({ address, range });
+
+async function isFile(path: string): Promise<boolean> {
+  return (await stat(path).catch(() => undefined))?.isFile() ?? false;
+}
+
+/**
+ * The files that `from` names, each once, in the order of the list and within a glob by name. Fails with RL6001 for
+ * one that is missing or not a file, and with RL6002 for a glob without a match.
+ */
+export async function findSources(
+  from: readonly string[],
+  baseFolder: string,
+  place: DiagnosticPlace = {},
+): Promise<SourceFile[]> {
+  const found = new Map<string, SourceFile>();
+  for (const pattern of from) {
+    for (const file of await expand(pattern, baseFolder, place)) if (!found.has(file.path)) found.set(file.path, file);
+  }
+  for (const { name, path } of found.values()) {
+    const info = await stat(path).catch((error: unknown) => unreadable(name, error, place));
+    if (!info.isFile())
+      fail(
+        "RL6001",
+        `${name} is not a file. A dataset reads JSONL files; for a folder write ${name}/*.jsonl.`,
+        where(place),
+      );
+  }
+  return [...found.values()];
+}
+
+export function unreadable(name: string, error: unknown, place: DiagnosticPlace = {}): never {
+  const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
+  const why = missing ? "does not exist" : `cannot be read: ${messageOf(error)}`;
+  return fail("RL6001", `${name} ${why}.`, { ...where(place), cause: error });
+}
+
+/** Opens a file as a source; `tap` sees every chunk that is read. */
+export function openSource({ name, path }: SourceFile, tap?: (chunk: Uint8Array) => void): LineSource {
+  async function* bytes(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
+        tap?.(chunk as Buffer);
+        yield chunk as Buffer;
+      }
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).syscall) unreadable(name, error);
+      throw error;
+    }
+  }
+  return { name, bytes: bytes() };
+}
