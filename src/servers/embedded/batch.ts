@@ -52,11 +52,11 @@ export function planBatches(data: readonly { readonly tokens: { readonly length:
 export function padRows<A extends Int32Array | Float32Array>(
   batch: Batch,
   make: (count: number) => A,
-  valueOf: (row: number) => ArrayLike<number>,
+  rowOf: (row: number) => ArrayLike<number>,
 ): A {
   const out = make(batch.size * batch.length);
   batch.rows.forEach((row, i) => {
-    out.set(valueOf(row), i * batch.length);
+    out.set(rowOf(row), i * batch.length);
   });
   return out;
 }
