@@ -12,3 +12,10 @@ export function entryPath(name: EntryName): string {
   const base = here.endsWith(".ts") ? "../dist/" : here.includes("/chunks/") ? "../" : "./";
   return fileURLToPath(new URL(`${base}${name}.js`, here));
 }
+
+/** The absolute path of something that the package ships beside `dist/`, such as `examples/quickstart`. */
+export function packagePath(relative: string): string {
+  const here = import.meta.url;
+  const base = here.includes("/chunks/") ? "../../" : "../";
+  return fileURLToPath(new URL(`${base}${relative}`, here));
+}

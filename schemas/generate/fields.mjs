@@ -46,6 +46,7 @@ function fieldOf(path, s, parent, parentPath) {
     type: typeOf(s),
     isRequired: (parent.required ?? []).includes(path.slice(parentPath.length)),
     change: s["x-change"],
+    changeNote: s["x-change-note"],
     default: s.default,
     defaultText: s["x-default"],
     values: s.const !== undefined ? [s.const] : s.enum,

@@ -487,6 +487,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "string",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
     "form": "a path",
     "isPath": true,
     "examples": [
@@ -507,6 +508,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "string",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
     "default": "auto",
     "values": [
      "auto",
@@ -524,6 +526,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "list",
     "isRequired": true,
     "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
     "form": "a path or a glob",
     "isPath": true,
     "shorthand": "list",
@@ -540,6 +543,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "integer",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
     "default": 2,
     "range": "at least 1",
     "examples": [
@@ -553,6 +557,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "integer",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
     "range": "at least 1",
     "examples": [
      1000
@@ -773,6 +778,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "string",
     "isRequired": true,
     "change": "rule",
+    "changeNote": "Other rows are another dataset: the run does what its `on_data_change` says, by default train anew.",
     "ref": "dataset",
     "examples": [
      "traces"
@@ -825,6 +831,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "number",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "More than before extends the run from its last checkpoint, if the schedule is constant or has a `horizon` of its own; else it is trained anew. Fewer selects the kept checkpoint at that step, else trains anew.",
     "defaultText": "1, unless steps is given",
     "range": "greater than 0",
     "examples": [
@@ -838,6 +845,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "integer",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "More than before extends the run from its last checkpoint, if the schedule is constant or has a `horizon` of its own; else it is trained anew. Fewer selects the kept checkpoint at that step, else trains anew.",
     "range": "at least 1",
     "examples": [
      200
@@ -863,6 +871,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "group",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "shorthand": "type",
     "examples": [
      "cosine",
@@ -879,6 +888,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "string",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "default": "constant",
     "values": [
      "constant",
@@ -896,6 +906,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "integer",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "default": 0,
     "range": "at least 0",
     "examples": [
@@ -909,6 +920,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "number",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "default": 0,
     "range": "at least 0 and at most 1",
     "examples": [
@@ -922,6 +934,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "group",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "defaultText": "the run's own length",
     "when": {
      "path": "schedule.type",
@@ -943,6 +956,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "integer",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "range": "at least 1",
     "examples": [
      200
@@ -955,6 +969,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "number",
     "isRequired": false,
     "change": "rule",
+    "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "range": "greater than 0",
     "examples": [
      2

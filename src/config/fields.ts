@@ -22,6 +22,8 @@ export interface FieldInfo {
   readonly isRequired: boolean;
   /** Absent for groups, whose leaves have their own. */
   readonly change?: ChangeRule;
+  /** What a change of a `rule` field comes to, in words. */
+  readonly changeNote?: string;
   readonly default?: Json;
   /** In words, where the default depends on something else. */
   readonly defaultText?: string;

@@ -1,0 +1,96 @@
+/** `rlcli explain [TOPIC]`: the schema and the table of codes, for a terminal. */
+import { BLOCK_KEYS, KINDS, type KindName } from "../../address.ts";
+import { CODES, type DiagnosticCode } from "../../codes.ts";
+import { changeWords } from "../../config/changes.ts";
+import {
+  type BlockInfo,
+  type BlockName,
+  blockInfo,
+  blockOfKind,
+  type FieldInfo,
+  fieldAt,
+} from "../../config/fields.ts";
+import { fail } from "../../diagnostic.ts";
+import { didYouMean, listNames } from "../../suggest.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { renderBlock, renderCode, renderField } from "../views/explain.ts";
+
+type Topic =
+  | { readonly type: "code"; readonly code: DiagnosticCode }
+  | { readonly type: "block"; readonly block: BlockInfo }
+  | { readonly type: "field"; readonly block: BlockInfo; readonly field: FieldInfo };
+
+const BLOCK_NAMES: readonly BlockName[] = ["server", "dataset", "loss", "run", "variable"];
+
+/** `runs`, `run` and `variables` name blocks; anything else is a path from the top of the spec. */
+function blockNamed(word: string): BlockName | undefined {
+  if (word === "variables") return "variable";
+  const kind = KINDS.find((k) => BLOCK_KEYS[k] === word);
+  return BLOCK_NAMES.find((name) => name === (kind ?? word));
+}
+
+function findTopic(text: string): Topic | undefined {
+  const code = text.toUpperCase();
+  if (Object.hasOwn(CODES, code)) return { type: "code", code: code as DiagnosticCode };
+  if (text === "spec") return { type: "block", block: blockInfo("spec") };
+  const [word = "", ...rest] = text.split(".");
+  const name = blockNamed(word);
+  if (name === undefined) {
+    const field = fieldAt("spec", text);
+    return field && { type: "field", block: blockInfo("spec"), field };
+  }
+  const block = blockInfo(name);
+  if (rest.length === 0) return { type: "block", block };
+  // `run.agent.learning_rate` is the address of a field: the block's own name is not the schema's.
+  const field = fieldAt(name, rest.join(".")) ?? fieldAt(name, rest.slice(1).join("."));
+  return field && { type: "field", block, field };
+}
+
+function noTopic(text: string): never {
+  const isCode = /^rl\d/i.test(text);
+  const name = blockNamed(text.split(".")[0] ?? "");
+  const fields = name === undefined ? [] : blockInfo(name).fields.map((f) => `${name}.${f.path}`);
+  const candidates = isCode
+    ? Object.keys(CODES)
+    : [...BLOCK_NAMES, ...fields, ...blockInfo("spec").fields.map((f) => f.path)];
+  const hint = didYouMean(text, candidates) || ` Blocks are ${listNames(BLOCK_NAMES)}.`;
+  return fail("RL9005", `There is no ${isCode ? "diagnostic code" : "block or field"} \`${text}\`.${hint}`);
+}
+
+function toJson(topic: Topic): unknown {
+  switch (topic.type) {
+    case "code":
+      return { code: topic.code, severity: "error", ...CODES[topic.code] };
+    case "block":
+      return topic.block;
+    case "field": {
+      const isKind = blockOfKind(topic.block.name as KindName) !== undefined;
+      const change = isKind ? changeWords(topic.block.name as KindName, topic.field) : undefined;
+      return { block: topic.block.name, ...topic.field, ...(change === undefined ? {} : { changeWords: change }) };
+    }
+    default:
+      return topic satisfies never;
+  }
+}
+
+export async function explain(context: CommandContext, text: string | undefined): Promise<ExitCode> {
+  const topic = findTopic(text ?? "spec") ?? noTopic(text ?? "");
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: 1, ...(toJson(topic) as object) }, null, 2)}\n`);
+    return EXIT.done;
+  }
+  switch (topic.type) {
+    case "code":
+      context.out(renderCode(topic.code, context));
+      break;
+    case "block":
+      context.out(renderBlock(topic.block, context));
+      break;
+    case "field":
+      context.out(renderField(topic.block, topic.field, context));
+      break;
+    default:
+      topic satisfies never;
+  }
+  return EXIT.done;
+}

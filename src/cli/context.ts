@@ -1,0 +1,114 @@
+/** What a command gets to see of the world. Commands write through it and never touch `process` themselves. */
+import type { Diagnostic } from "../diagnostic.ts";
+import { diagnosticsJson, renderDiagnostics } from "./views/diagnostic.ts";
+import { createStyle, type Style, wantsColor } from "./views/style.ts";
+
+declare const __RLCLI_VERSION__: string;
+
+/** The version of this rlcli, fixed when it was built. */
+export const VERSION = __RLCLI_VERSION__;
+
+/** See docs/reference/exit-codes.md. */
+export const EXIT = { done: 0, failed: 1, changes: 2, bug: 70, interrupted: 130 } as const;
+export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
+
+export interface Interruption {
+  /** Aborted on the first Ctrl-C or SIGTERM: reach a safe point and stop. */
+  readonly stop: AbortSignal;
+  /** Aborted on the second: stop now. The process exits with 130 soon after. */
+  readonly kill: AbortSignal;
+}
+
+export interface CommandContext {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly isJson: boolean;
+  readonly isTerminal: boolean;
+  /** Columns of the terminal, 80 where there is none. */
+  readonly width: number;
+  /** For stdout. */
+  readonly style: Style;
+  /** Results go here. */
+  out(text: string): void;
+  /** Everything else: progress, warnings, questions. */
+  err(text: string): void;
+  /** Diagnostics for people on stderr; with --json the caller puts them into its result. */
+  report(diagnostics: readonly Diagnostic[]): void;
+  /** Aborted when the reader of stdout has gone (`| head`): stop producing. */
+  readonly outputClosed: AbortSignal;
+  /** Takes over Ctrl-C and SIGTERM from now on. */
+  interruption(): Interruption;
+}
+
+export interface GlobalOptions {
+  readonly json?: boolean;
+  readonly color: boolean;
+  readonly chdir?: string;
+}
+
+const NARROWEST = 40;
+const WIDEST = 120;
+
+export function createContext(options: GlobalOptions, outputClosed: AbortSignal): CommandContext {
+  const { stdout, stderr, env } = process;
+  const color = options.color;
+  const isTerminal = stdout.isTTY === true;
+  const style = createStyle(wantsColor({ env, isTerminal, color }));
+  const errStyle = createStyle(wantsColor({ env, isTerminal: stderr.isTTY === true, color }));
+  const width = Math.min(Math.max((stdout.isTTY ? stdout.columns : stderr.columns) || 80, NARROWEST), WIDEST);
+  const isJson = options.json === true;
+  const out = (text: string): void => void stdout.write(text);
+  const err = (text: string): void => void stderr.write(text);
+  return {
+    cwd: process.cwd(),
+    env,
+    isJson,
+    isTerminal,
+    width,
+    style,
+    out,
+    err,
+    report: (diagnostics) => {
+      if (diagnostics.length > 0 && !isJson) err(renderDiagnostics(diagnostics, { style: errStyle, width }));
+    },
+    outputClosed,
+    interruption: catchInterruption,
+  };
+}
+
+/** The result of a command that failed: diagnostics for people on stderr, or as JSON on stdout. */
+export function reportFailure(context: CommandContext, diagnostics: readonly Diagnostic[]): void {
+  if (context.isJson) context.out(diagnosticsJson(diagnostics));
+  else context.report(diagnostics);
+}
+
+/** A reader that went away is no fault: later writes are dropped and the signal tells whoever goes on producing. */
+export function watchOutput(): AbortSignal {
+  const closed = new AbortController();
+  for (const stream of [process.stdout, process.stderr])
+    stream.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code !== "EPIPE" && error.code !== "ERR_STREAM_DESTROYED") throw error;
+      if (stream === process.stdout) closed.abort();
+    });
+  return closed.signal;
+}
+
+/** How long after the second signal the process may still take to clean up. */
+const KILL_GRACE_MS = 2_000;
+
+function catchInterruption(): Interruption {
+  const stop = new AbortController();
+  const kill = new AbortController();
+  const onSignal = (): void => {
+    if (!stop.signal.aborted) {
+      stop.abort();
+      return;
+    }
+    if (kill.signal.aborted) process.exit(EXIT.interrupted);
+    kill.abort();
+    setTimeout(() => process.exit(EXIT.interrupted), KILL_GRACE_MS).unref();
+  };
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  return { stop: stop.signal, kill: kill.signal };
+}

@@ -1,0 +1,46 @@
+/**
+ * The table of commands. Registering one is cheap; its module is imported when it runs, so that start-up pays only for
+ * what it uses.
+ */
+import type { Command } from "commander";
+import type { CommandContext, ExitCode } from "./context.ts";
+import { bindSpecOptions, type SpecOptions } from "./options.ts";
+
+/** Runs a command's body with its context and hands its exit code on. */
+export type Run = (body: (context: CommandContext) => Promise<ExitCode>) => Promise<void>;
+export type Register = (program: Command, run: Run) => void;
+
+const registerInit: Register = (program, run) => {
+  program
+    .command("init")
+    .summary("start a new spec from a template")
+    .description("Writes a new spec and its data from a template. Never overwrites a file.")
+    .argument("[dir]", "folder to write to", ".")
+    .option("--template <name>", "template to copy", "quickstart")
+    .action((dir: string, options: { template: string }) =>
+      run(async (context) => (await import("./commands/init.ts")).init(context, dir, options)),
+    );
+};
+
+const registerValidate: Register = (program, run) => {
+  bindSpecOptions(program.command("validate"))
+    .summary("check the spec")
+    .description("Reads the spec and prints everything that is wrong with it.")
+    .action((options: Partial<SpecOptions>) =>
+      run(async (context) => (await import("./commands/validate.ts")).validate(context, options)),
+    );
+};
+
+const registerExplain: Register = (program, run) => {
+  program
+    .command("explain")
+    .summary("explain a field or a diagnostic code")
+    .description("Explains a block (`run`), a field (`run.learning_rate`) or a diagnostic code (`RL1101`).")
+    .argument("[topic]", "block, field or code; without one, what there is to explain")
+    .action((topic: string | undefined) =>
+      run(async (context) => (await import("./commands/explain.ts")).explain(context, topic)),
+    );
+};
+
+/** In the order of `rlcli --help`: as a user meets them. */
+export const COMMANDS: readonly Register[] = [registerInit, registerValidate, registerExplain];

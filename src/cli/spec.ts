@@ -1,0 +1,37 @@
+/** Loading the spec that a command works on. */
+import { type LoadResult, loadSpec } from "../config/load.ts";
+import { type Diagnostic, diagnostic, RlcliError } from "../diagnostic.ts";
+import type { Spec } from "../spec.ts";
+import type { CommandContext } from "./context.ts";
+import { DEFAULT_SPEC_FILE, type SpecOptions } from "./options.ts";
+
+/** `--var a=1` pairs by name; the last of a name wins. */
+function parseVariables(pairs: readonly string[], diagnostics: Diagnostic[]): Record<string, string> {
+  const variables: Record<string, string> = Object.create(null);
+  for (const pair of pairs) {
+    const at = pair.indexOf("=");
+    if (at > 0) variables[pair.slice(0, at)] = pair.slice(at + 1);
+    else
+      diagnostics.push(diagnostic("RL9003", `--var takes NAME=VALUE; \`${pair}\` has no name before an equals sign.`));
+  }
+  return variables;
+}
+
+/** The spec with all its diagnostics, for a command whose result they are. */
+export async function loadSpecFor(context: CommandContext, options: Partial<SpecOptions>): Promise<LoadResult> {
+  return loadSpec({
+    files: options.file ?? [DEFAULT_SPEC_FILE],
+    variables: parseVariables(options.var ?? []),
+    variableFiles: options.varFile ?? [],
+    env: context.env,
+    cwd: context.cwd,
+  });
+}
+
+/** The spec, for a command that needs it whole: warnings are printed, errors thrown. */
+export async function requireSpec(context: CommandContext, options: Partial<SpecOptions>): Promise<Spec> {
+  const { spec, diagnostics } = await loadSpecFor(context, options);
+  if (spec === undefined) throw new RlcliError(diagnostics);
+  context.report(diagnostics);
+  return spec;
+}

@@ -1,0 +1,114 @@
+/** `rlcli explain`: blocks, fields and codes for a reader. */
+import type { KindName } from "../../address.ts";
+import type { DiagnosticCode } from "../../codes.ts";
+import { CODES } from "../../codes.ts";
+import { changeWords } from "../../config/changes.ts";
+import { type BlockInfo, blockOfKind, type FieldInfo } from "../../config/fields.ts";
+import type { Style } from "./style.ts";
+import { widthOf, wrap } from "./text.ts";
+
+interface ViewOptions {
+  readonly style: Style;
+  readonly width: number;
+}
+
+const yaml = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+
+/** What a field takes, in words. */
+export function takesWords(field: FieldInfo): string {
+  if (field.values) return field.values.join(" | ");
+  const words = {
+    integer: "whole number",
+    string: "text",
+    group: "block",
+    scalar: "text, number or boolean",
+  } as Record<string, string>;
+  return [words[field.type] ?? field.type, field.range, field.form].filter((w) => w !== undefined).join(", ");
+}
+
+export function defaultWords(field: FieldInfo): string | undefined {
+  if (field.default !== undefined) return yaml(field.default);
+  return field.defaultText ?? (field.isRequired ? "none: required" : undefined);
+}
+
+/** The field as it would be written. */
+function exampleLines(field: FieldInfo): string[] {
+  const key = field.path.split(".").at(-1) ?? field.path;
+  return (field.examples ?? []).map((example) => `${key}: ${flow(example)}`);
+}
+
+/** A value in YAML's flow style. */
+function flow(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(flow).join(", ")}]`;
+  if (typeof value === "object" && value !== null) {
+    const entries = Object.entries(value);
+    return entries.length === 0 ? "{}" : `{ ${entries.map(([k, v]) => `${k}: ${flow(v)}`).join(", ")} }`;
+  }
+  return typeof value === "string" &&
+    /[:*{}[\],#&]|^\s|\s$/.test(value) &&
+    !/^\$\{.*\}$/.test(value) &&
+    !/^[\w./-]+:[\w/.:-]+$/.test(value)
+    ? JSON.stringify(value)
+    : String(value);
+}
+
+export function renderField(block: BlockInfo, field: FieldInfo, { style, width }: ViewOptions): string {
+  const isKind = blockOfKind(block.name as KindName) !== undefined;
+  const change = isKind ? changeWords(block.name as KindName, field) : undefined;
+  const only =
+    field.when === undefined ? undefined : `${field.when.path.split(".").at(-1)}: ${field.when.values.join(", ")}`;
+  const rows: (readonly [string, string | undefined])[] = [
+    ["takes", takesWords(field)],
+    ["default", defaultWords(field)],
+    ["only with", only],
+    ["refers to", field.ref === undefined ? undefined : `a ${field.ref} of the spec, by name`],
+    ["a change", change],
+  ];
+  const name = block.name === "spec" ? field.path : `${block.name}.${field.path}`;
+  const body = rows.flatMap(([label, text]) => (text === undefined ? [] : row(label, text, { style, width })));
+  const examples = exampleLines(field).map((line) => `  ${line}`);
+  return [
+    style.bold(`${name}: ${field.title}`),
+    ...wrap(field.description, width),
+    "",
+    ...body,
+    ...(examples.length === 0 ? [] : ["", "Example:", ...examples]),
+    "",
+  ].join("\n");
+}
+
+const LABEL_WIDTH = 11;
+
+function row(label: string, text: string, { style, width }: ViewOptions): string[] {
+  const lines = wrap(text, width - LABEL_WIDTH - 2);
+  return lines.map((line, i) => `  ${i === 0 ? style.dim(label.padEnd(LABEL_WIDTH)) : " ".repeat(LABEL_WIDTH)}${line}`);
+}
+
+/** A block with one line a field. */
+export function renderBlock(block: BlockInfo, { style, width }: ViewOptions): string {
+  const longest = Math.max(...block.fields.map((f) => widthOf(f.path)));
+  const lines = block.fields.map((field) => {
+    const about = [defaultWords(field) === undefined ? undefined : `[${defaultWords(field)}]`, takesWords(field)];
+    const text = cut(about.filter((t) => t !== undefined).join(" "), width - longest - 4);
+    return `  ${style.bold(field.path.padEnd(longest))}  ${text}`;
+  });
+  const sample = block.fields.find((field) => field.default !== undefined) ?? block.fields[0];
+  const topic = block.name === "spec" ? "project" : `${block.name}.${sample?.path}`;
+  return [
+    ...wrap(block.description, width),
+    "",
+    ...lines,
+    "",
+    `\`rlcli explain ${topic}\` says more about one field.`,
+    "",
+  ].join("\n");
+}
+
+function cut(text: string, width: number): string {
+  return text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0))}…`;
+}
+
+export function renderCode(code: DiagnosticCode, { style, width }: ViewOptions): string {
+  const { summary, explanation, severity } = CODES[code] as { summary: string; explanation: string; severity?: string };
+  return [style.bold(`${severity ?? "error"}[${code}]: ${summary}`), ...wrap(explanation, width), ""].join("\n");
+}
