@@ -1,0 +1,194 @@
+/**
+ * Work that the server has taken. Submitting returns once it has a request id, so the order of calls is the order of
+ * submission; `result` long-polls. A future the server has forgotten is submitted again with the same bytes.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { encodeJson } from "./encoding.ts";
+import { isGone, reasonOf, TinkerError } from "./errors.ts";
+import { Attempts, isRetryable, retryAfterMs } from "./retry.ts";
+import { endpointOf, type HttpAnswer, type HttpRequest, type Transport } from "./transport.ts";
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ResultOptions extends CallOptions {
+  /** Gives up, with kind `busy`, this long after waiting began. No limit where absent. */
+  readonly deadlineMs?: number;
+  /** Called after every poll without a result, so that a caller can say what it waits for. */
+  readonly onWaiting?: (waitedMs: number, state: string | undefined) => void;
+}
+
+/** Above the 300 s for which SkyRL holds a poll. */
+const POLL_TIMEOUT_MS = 330_000;
+/** A server that answers "not yet" at once is not asked more often than this. */
+const MIN_POLL_MS = 250;
+/** How often a forgotten future is submitted again. */
+const MAX_RESUBMITS = 3;
+
+export class Future<T> {
+  readonly #transport: Transport;
+  readonly #submission: HttpRequest;
+  readonly #decode: (answer: HttpAnswer, fail: (reason: string, cause?: unknown) => TinkerError) => T;
+  #requestId: string;
+
+  private constructor(
+    transport: Transport,
+    submission: HttpRequest,
+    decode: (answer: HttpAnswer, fail: (reason: string, cause?: unknown) => TinkerError) => T,
+    requestId: string,
+  ) {
+    this.#transport = transport;
+    this.#submission = submission;
+    this.#decode = decode;
+    this.#requestId = requestId;
+  }
+
+  /** Submits; resolves when the server has taken the request. `fail` builds the error for an answer that makes no sense. */
+  static async submit<T>(
+    transport: Transport,
+    submission: HttpRequest,
+    decode: (answer: HttpAnswer, fail: (reason: string, cause?: unknown) => TinkerError) => T,
+  ): Promise<Future<T>> {
+    return new Future(transport, submission, decode, await submitRequest(transport, submission));
+  }
+
+  get requestId(): string {
+    return this.#requestId;
+  }
+
+  async result(options: ResultOptions = {}): Promise<T> {
+    const startedAt = performance.now();
+    let attempts = new Attempts(this.#transport.retry);
+    let resubmits = 0;
+    for (;;) {
+      const polledAt = performance.now();
+      const outcome = await this.#poll(options.signal);
+      if (outcome.type === "answer") return this.#read(outcome.answer);
+      const waitedMs = performance.now() - startedAt;
+      if (options.deadlineMs !== undefined && waitedMs > options.deadlineMs) {
+        throw this.#error("busy", undefined, `no result after ${Math.round(waitedMs / 1000)} s`);
+      }
+      if (outcome.type === "forgotten") {
+        resubmits += 1;
+        if (resubmits > MAX_RESUBMITS) throw outcome.error;
+        this.#requestId = await submitRequest(this.#transport, { ...this.#submission, signal: options.signal });
+      } else if (outcome.type === "trouble") {
+        if (!(await attempts.again(options.signal, outcome.afterMs))) throw outcome.error;
+      } else {
+        attempts = new Attempts(this.#transport.retry);
+        options.onWaiting?.(waitedMs, outcome.state);
+        await pause(MIN_POLL_MS - (performance.now() - polledAt), options.signal);
+      }
+    }
+  }
+
+  async #poll(signal: AbortSignal | undefined): Promise<PollOutcome> {
+    const body = encodeJson({ request_id: this.#requestId, allow_metadata_only: false });
+    let answer: HttpAnswer;
+    try {
+      const path = "/retrieve_future";
+      answer = await this.#transport.once({ method: "POST", path, body, signal, timeoutMs: POLL_TIMEOUT_MS });
+    } catch (error) {
+      if (!(error instanceof TinkerError)) throw error;
+      return { type: "trouble", error: this.#error("network", undefined, error.reason, error) };
+    }
+    return this.#judge(answer);
+  }
+
+  #judge(answer: HttpAnswer): PollOutcome {
+    const { status, headers, body } = answer;
+    if (status === 200) {
+      const notYet = readNotYet(answer);
+      if (notYet) return { type: "not yet", state: notYet.queue_state };
+      return { type: "answer", answer };
+    }
+    if (status === 408) return { type: "not yet", state: readNotYet(answer)?.queue_state };
+    const reason = reasonOf(body);
+    if (status === 410 || status === 404) return { type: "forgotten", error: this.#error("gone", status, reason) };
+    const isProxyRefusal = status === 400 && body.length === 0;
+    if (isProxyRefusal || isRetryable(status, headers)) {
+      const kind = status === 429 ? "busy" : "failed";
+      return { type: "trouble", error: this.#error(kind, status, reason), afterMs: retryAfterMs(headers) };
+    }
+    // SkyRL reports failed work as 400 with a detail.
+    throw this.#error(isGone(status, reason) ? "gone" : status === 400 ? "failed" : "rejected", status, reason);
+  }
+
+  /** A final 200: a failure of the work, or its result. */
+  #read(answer: HttpAnswer): T {
+    const failure = readFailure(answer);
+    if (failure) {
+      const kind = isGone(200, failure.error) ? "gone" : "failed";
+      throw this.#error(kind, undefined, failure.error, undefined, failure.category);
+    }
+    const fail = (reason: string, cause?: unknown) => this.#error("failed", undefined, reason, cause);
+    try {
+      return this.#decode(answer, fail);
+    } catch (error) {
+      if (error instanceof TinkerError) throw error;
+      throw fail(`the result cannot be read: ${(error as Error).message}`, error);
+    }
+  }
+
+  #error(kind: TinkerError["kind"], status: number | undefined, reason: string, cause?: unknown, category?: string) {
+    const { requestId } = this;
+    return new TinkerError({
+      kind,
+      endpoint: endpointOf(this.#submission),
+      status,
+      requestId,
+      reason,
+      cause,
+      category,
+    });
+  }
+}
+
+type PollOutcome =
+  | { readonly type: "answer"; readonly answer: HttpAnswer }
+  | { readonly type: "not yet"; readonly state: string | undefined }
+  | { readonly type: "trouble"; readonly error: TinkerError; readonly afterMs?: number | undefined }
+  | { readonly type: "forgotten"; readonly error: TinkerError };
+
+async function submitRequest(transport: Transport, submission: HttpRequest): Promise<string> {
+  const answer = await transport.send(submission);
+  const id = (parseJson(answer) as { request_id?: unknown } | undefined)?.request_id;
+  if (typeof id === "string" && id !== "") return id;
+  const endpoint = endpointOf(submission);
+  throw new TinkerError({ kind: "failed", endpoint, status: answer.status, reason: "the answer has no request_id" });
+}
+
+/** Long results are not parsed twice to look for the short forms that are no results. */
+const SHORT = 10_000;
+
+function shortJson(answer: HttpAnswer): Record<string, unknown> | undefined {
+  if (answer.body.length > SHORT) return undefined;
+  const value = parseJson(answer);
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+}
+
+function readNotYet(answer: HttpAnswer): { queue_state?: string } | undefined {
+  const value = shortJson(answer);
+  const isNotYet = value?.type === "try_again" || value?.status === "complete_metadata";
+  return isNotYet || answer.status === 408 ? (value as { queue_state?: string } | undefined) : undefined;
+}
+
+function readFailure(answer: HttpAnswer): { error: string; category?: string } | undefined {
+  const value = shortJson(answer);
+  return typeof value?.error === "string" ? (value as { error: string; category?: string }) : undefined;
+}
+
+export function parseJson({ headers, body }: HttpAnswer): unknown {
+  if (!String(headers["content-type"] ?? "").includes("json")) return undefined;
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+}
+
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  if (ms <= 0) return;
+  await sleep(ms, undefined, signal ? { signal } : {});
+}

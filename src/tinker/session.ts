@@ -1,0 +1,123 @@
+/** A session: what keeps models alive on the server, through its heartbeat. */
+import type { TinkerClient } from "./client.ts";
+import { encodeJson } from "./encoding.ts";
+import { TinkerError } from "./errors.ts";
+import { type CallOptions, Future, parseJson, type ResultOptions } from "./future.ts";
+import { TrainingModel } from "./model.ts";
+import { Sampler } from "./sampler.ts";
+
+export interface SessionOptions {
+  readonly tags?: readonly string[];
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** 10 s where absent: servers drop a session after minutes of silence. */
+  readonly heartbeatMs?: number;
+  /** Told once when the server says that the session is gone. */
+  readonly onGone?: (error: TinkerError) => void;
+}
+
+export interface ModelOptions {
+  readonly baseModel: string;
+  /** 0 trains all weights. */
+  readonly loraRank: number;
+  /** For the initial adapter. */
+  readonly seed?: number;
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** Position of the model within the session; the session's counter where absent. */
+  readonly modelSeqId?: number;
+}
+
+const HEARTBEAT_MS = 10_000;
+const HEARTBEAT_TIMEOUT_MS = 10_000;
+
+export class Session {
+  readonly id: string;
+  readonly client: TinkerClient;
+  readonly #options: SessionOptions;
+  #timer: NodeJS.Timeout | undefined;
+  #nextModel = 0;
+  #nextSampler = 0;
+  #isGone = false;
+
+  constructor(client: TinkerClient, id: string, options: SessionOptions) {
+    this.client = client;
+    this.id = id;
+    this.#options = options;
+    this.#timer = setInterval(() => void this.#beat(), options.heartbeatMs ?? HEARTBEAT_MS);
+    // A heartbeat alone must not keep a finished process running.
+    this.#timer.unref();
+  }
+
+  /** Whether the server has said that the session is gone. */
+  get isGone(): boolean {
+    return this.#isGone;
+  }
+
+  /** One heartbeat now. Throws a `gone` error if the server does not know the session (any more). */
+  async heartbeat(options: CallOptions = {}): Promise<void> {
+    const body = { session_id: this.id, type: "session_heartbeat" };
+    await this.client.json("POST", "/session_heartbeat", body, options);
+  }
+
+  async createModel(options: ModelOptions, call: ResultOptions = {}): Promise<TrainingModel> {
+    const { transport } = this.client;
+    const modelSeqId = options.modelSeqId ?? this.#nextModel;
+    this.#nextModel = Math.max(this.#nextModel, modelSeqId + 1);
+    const body = encodeJson({
+      session_id: this.id,
+      model_seq_id: modelSeqId,
+      base_model: options.baseModel,
+      lora_config: { rank: options.loraRank, ...(options.seed === undefined ? {} : { seed: options.seed }) },
+      user_metadata: options.metadata ?? null,
+      type: "create_model",
+    });
+    const submission = { method: "POST", path: "/create_model", body, signal: call.signal } as const;
+    const future = await Future.submit(transport, submission, (answer, fail) => {
+      const id = (parseJson(answer) as { model_id?: unknown } | undefined)?.model_id;
+      if (typeof id !== "string") throw fail("the result has no model_id");
+      return id;
+    });
+    return new TrainingModel(this.client, await future.result(call));
+  }
+
+  /** Goes on with a model that an earlier process made; `nextSeqId` is the first number not used by it. */
+  resumeModel(modelId: string, nextSeqId: number): TrainingModel {
+    return new TrainingModel(this.client, modelId, nextSeqId);
+  }
+
+  /** Samples from a base model or from sampler weights. */
+  async createSampler(
+    source: { readonly baseModel: string } | { readonly modelPath: string },
+    options: CallOptions = {},
+  ): Promise<Sampler> {
+    const from = "baseModel" in source ? { base_model: source.baseModel } : { model_path: source.modelPath };
+    const body = {
+      session_id: this.id,
+      sampling_session_seq_id: this.#nextSampler++,
+      ...from,
+      type: "create_sampling_session",
+    };
+    interface Wire {
+      readonly sampling_session_id: string;
+    }
+    const path = "/create_sampling_session";
+    const { sampling_session_id } = await this.client.json<Wire>("POST", path, body, options);
+    return new Sampler(this.client, sampling_session_id);
+  }
+
+  stopHeartbeat(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Failures are left to the next beat and to the calls themselves, except the news that the session is gone. */
+  async #beat(): Promise<void> {
+    try {
+      await this.heartbeat({ signal: AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS) });
+    } catch (error) {
+      if (!(error instanceof TinkerError) || error.kind !== "gone" || this.#isGone) return;
+      this.#isGone = true;
+      this.stopHeartbeat();
+      this.#options.onGone?.(error);
+    }
+  }
+}
