@@ -57,6 +57,7 @@ function fieldOf(path, s, parent, parentPath) {
     isSecret: s["x-secret"],
     shorthand: s["x-shorthand"],
     when: when && { path: parentPath + when[0], values: when[1] },
+    also: s["x-also"],
     examples: s.examples,
   };
   return Object.fromEntries(Object.entries(field).filter(([, v]) => v !== undefined));

@@ -218,6 +218,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "isRequired": true,
     "change": "replace",
     "form": "a model name or a folder",
+    "also": [
+     "base_model",
+     "model_name"
+    ],
     "examples": [
      "builtin:tiny",
      "Qwen/Qwen3-4B-Instruct-2507"
@@ -240,6 +244,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "megatron"
      ]
     },
+    "also": [
+     "num_gpus",
+     "gpus_per_node"
+    ],
     "examples": [
      8
     ]
@@ -261,6 +269,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "megatron"
      ]
     },
+    "also": [
+     "num_nodes"
+    ],
     "examples": [
      2
     ]
@@ -282,6 +293,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "megatron"
      ]
     },
+    "also": [
+     "tp",
+     "tensor_parallel_size"
+    ],
     "examples": [
      2
     ]
@@ -303,6 +318,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "megatron"
      ]
     },
+    "also": [
+     "context_length",
+     "max_context_length"
+    ],
     "examples": [
      32768
     ]
@@ -365,6 +384,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "external"
      ]
     },
+    "also": [
+     "base_url",
+     "endpoint"
+    ],
     "examples": [
      "http://gpu-box:8000"
     ]
@@ -383,6 +406,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "external"
      ]
     },
+    "also": [
+     "token",
+     "key"
+    ],
     "examples": [
      "${secret.TINKER_API_KEY}"
     ]
@@ -425,6 +452,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "megatron"
      ]
     },
+    "also": [
+     "timeout"
+    ],
     "examples": [
      "10m",
      "300s"
@@ -466,6 +496,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
       "megatron"
      ]
     },
+    "also": [
+     "config"
+    ],
     "examples": [
      {
       "max_lora_adapters": 4
@@ -490,6 +523,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
     "form": "a path",
     "isPath": true,
+    "also": [
+     "file",
+     "path"
+    ],
     "examples": [
      "data/train.jsonl"
     ]
@@ -780,6 +817,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "rule",
     "changeNote": "Other rows are another dataset: the run does what its `on_data_change` says, by default train anew.",
     "ref": "dataset",
+    "also": [
+     "data",
+     "datasets"
+    ],
     "examples": [
      "traces"
     ]
@@ -793,6 +834,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "form": "a run's name, or name@best, or name@STEP",
     "ref": "run",
+    "also": [
+     "init_from",
+     "checkpoint",
+     "parent",
+     "base"
+    ],
     "examples": [
      "warmup",
      "warmup@best",
@@ -834,6 +881,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "changeNote": "More than before extends the run from its last checkpoint, if the schedule is constant or has a `horizon` of its own; else it is trained anew. Fewer selects the kept checkpoint at that step, else trains anew.",
     "defaultText": "1, unless steps is given",
     "range": "greater than 0",
+    "also": [
+     "num_epochs"
+    ],
     "examples": [
      2
     ]
@@ -847,6 +897,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "rule",
     "changeNote": "More than before extends the run from its last checkpoint, if the schedule is constant or has a `horizon` of its own; else it is trained anew. Fewer selects the kept checkpoint at that step, else trains anew.",
     "range": "at least 1",
+    "also": [
+     "max_steps"
+    ],
     "examples": [
      200
     ]
@@ -860,6 +913,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "default": 0.0001,
     "range": "greater than 0 and at most 10",
+    "also": [
+     "lr"
+    ],
     "examples": [
      0.0002
     ]
@@ -873,6 +929,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "rule",
     "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "shorthand": "type",
+    "also": [
+     "lr_schedule",
+     "scheduler"
+    ],
     "examples": [
      "cosine",
      {
@@ -1082,6 +1142,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "default": 2048,
     "range": "at least 2",
+    "also": [
+     "max_seq_len",
+     "max_tokens"
+    ],
     "examples": [
      4096
     ]
@@ -1141,6 +1205,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "defaultText": "0 for a builtin: model, else 32",
     "range": "at least 0 and at most 4096",
+    "also": [
+     "rank",
+     "lora"
+    ],
     "examples": [
      32
     ]
@@ -1154,6 +1222,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "default": 0,
     "range": "at least 0",
+    "also": [
+     "holdout",
+     "test_rows"
+    ],
     "examples": [
      64
     ]
@@ -1193,6 +1265,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "none",
     "default": 3,
     "range": "at least 1",
+    "also": [
+     "keep"
+    ],
     "examples": [
      5
     ]
@@ -1222,6 +1297,9 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "isRequired": false,
     "change": "replace",
     "default": {},
+    "also": [
+     "chat_template_kwargs"
+    ],
     "examples": [
      {
       "enable_thinking": false

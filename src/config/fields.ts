@@ -43,6 +43,8 @@ export interface FieldInfo {
   readonly shorthand?: string;
   /** The field means something only where the field `path` has one of `values`. */
   readonly when?: { readonly path: string; readonly values: readonly string[] };
+  /** What other tools call it, for "did you mean". */
+  readonly also?: readonly string[];
   readonly examples?: readonly Json[];
 }
 

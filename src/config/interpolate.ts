@@ -2,13 +2,14 @@
  * Step 2c: `${var.x}`, `${env.X}` and `${secret.X}` in the values of blocks. A reference that is the whole value keeps its
  * type; within a text it becomes text. `$${` is a literal `${`. Nothing that came out is looked at again.
  */
-import { BLOCK_KEYS, KINDS } from "../address.ts";
+import { type Address, addressOf, type KindName } from "../address.ts";
 import type { DiagnosticCode } from "../codes.ts";
 import type { Diagnostic } from "../diagnostic.ts";
 import { digestBytes } from "../digest.ts";
 import type { SpecInput } from "../spec.ts";
 import type { Scalar, SecretRef } from "../value.ts";
-import { type BlockName, blockOfKind, fieldAt } from "./fields.ts";
+import { kindOfKey } from "./blocks.ts";
+import { type BlockName, fieldAt } from "./fields.ts";
 import type { Span } from "./source.ts";
 import { type MapTree, mapAt, mapEntries, type ScalarTree, type Tree } from "./tree.ts";
 import { readAs, type Variables } from "./variables.ts";
@@ -25,9 +26,6 @@ export interface Interpolated {
 }
 
 const REFERENCE = /^\s*(var|env|secret)\.([A-Za-z_][A-Za-z0-9_-]*)\s*$/;
-const BLOCK_BY_KEY = new Map(
-  KINDS.filter((kind) => blockOfKind(kind)).map((kind) => [BLOCK_KEYS[kind], kind as BlockName]),
-);
 
 /** A piece of a text: literal, or the inside of `${…}`. */
 type Piece = { readonly text: string } | { readonly reference: string; readonly raw: string };
@@ -59,14 +57,11 @@ export function interpolate(root: MapTree, options: InterpolateOptions, diagnost
   const interpolator = new Interpolator(options, diagnostics);
   let tree = root;
   for (const key of root.entries.keys()) {
-    const block = BLOCK_BY_KEY.get(key);
-    tree = mapAt(tree, [key], (value) =>
-      block === undefined
-        ? interpolator.forbid(value, key)
-        : value.type === "map"
-          ? mapEntries(value, (body) => interpolator.walk(body, block, ""))
-          : value,
-    ) as MapTree;
+    const kind = kindOfKey(key);
+    tree = mapAt(tree, [key], (value) => {
+      if (kind === undefined) return interpolator.forbid(value, key);
+      return value.type === "map" ? mapEntries(value, (body, name) => interpolator.block(body, kind, name)) : value;
+    }) as MapTree;
   }
   return { tree, inputs: interpolator.inputs };
 }
@@ -76,10 +71,19 @@ class Interpolator {
   readonly #options: InterpolateOptions;
   readonly #diagnostics: Diagnostic[];
   readonly #seenEnv = new Set<string>();
+  /** Of the block that is walked. */
+  #address: Address | undefined;
 
   constructor(options: InterpolateOptions, diagnostics: Diagnostic[]) {
     this.#options = options;
     this.#diagnostics = diagnostics;
+  }
+
+  block(body: Tree, kind: KindName, name: string): Tree {
+    this.#address = addressOf(kind, name);
+    const done = this.walk(body, kind as BlockName, "");
+    this.#address = undefined;
+    return done;
   }
 
   walk(tree: Tree, block: BlockName, path: string): Tree {
@@ -185,7 +189,8 @@ class Interpolator {
   }
 
   #report(tree: Tree, code: DiagnosticCode, detail: string, span: Span): void {
-    this.#diagnostics.push(tree.source.diagnostic(code, detail, span));
+    const options = this.#address === undefined ? {} : { address: this.#address };
+    this.#diagnostics.push(tree.source.diagnostic(code, detail, span, options));
   }
 }
 

@@ -10,6 +10,7 @@ import {
   isScalar,
   isSeq,
   type Node,
+  Parser,
   parseDocument,
   Scalar,
   type YAMLError,
@@ -40,7 +41,7 @@ export function parseYaml(source: Source): Parsed {
       schema: "core",
       uniqueKeys: false,
       prettyErrors: false,
-      logLevel: "silent",
+      logLevel: "error",
       keepSourceTokens: false,
     });
   } catch (error) {
@@ -110,41 +111,65 @@ function syntaxWords(source: Source, error: YAMLError, span: Span): Report {
       "This line is indented with a tab. YAML indents with spaces: replace it by two.",
       tabSpan(source, span),
     ];
-  switch (error.code) {
-    case "MULTIPLE_DOCS":
-      return [
-        "RL1006",
-        "A second YAML document begins here. Put it into a file of its own and pass both with -f, or remove the `---`.",
-        { start: span.start, end: span.start + 3 },
-      ];
+  if (error.code === "MULTIPLE_DOCS")
+    return [
+      "RL1006",
+      "A second YAML document begins here. Put it into a file of its own and pass both with -f, or remove the `---`.",
+      { start: span.start, end: span.start + 3 },
+    ];
+  // In flow style `{ steps: ${var.steps} }` the braces of the reference are YAML's own.
+  if (error.code === "UNEXPECTED_TOKEN" && line.includes("${"))
+    return [
+      "RL1301",
+      'Inside `{ }` and `[ ]` a `${…}` must be in quotes, since YAML reads its braces as a map: `"${var.steps}"`.',
+      dollarSpan(source, span),
+    ];
+  if (error.message.startsWith("Missing closing"))
+    return ["RL1003", "This quote is never closed.", openingQuote(source, error.pos[0] - 1) ?? span];
+  return ["RL1003", `${plainWords(error)}`, textStart(source, firstLine(source, span))];
+}
+
+/** The library's commonest messages in words that say what to do. */
+function plainWords({ code, message }: YAMLError): string {
+  switch (code) {
     case "BLOCK_AS_IMPLICIT_KEY":
-      return [
-        "RL1003",
-        "There is a second `: ` after a value. Put the text in quotes if the colon belongs to it, or check the indentation of this line and the next.",
-        span,
-      ];
+      return "There is a second `: ` after a value. Put the text in quotes if the colon belongs to it, or check the indentation of this line and the next.";
     case "MULTILINE_IMPLICIT_KEY":
-      return [
-        "RL1003",
-        "This line has no `:` after its key, or its value goes on where a key should be.",
-        firstLine(source, span),
-      ];
+      return "This line has no `: ` after its key, or goes on where a key should be.";
     case "BAD_INDENT":
-      return ["RL1003", `${error.message}. Check the indentation of this line and of the block above it.`, span];
+      return message.startsWith("Flow")
+        ? `A \`${message.includes("map") ? "{" : "["}\` is not closed before this place.`
+        : "The indentation of this line fits no block above it: keys of one map start at the same column. Or does the line before lack its `:`?";
     case "BAD_SCALAR_START":
-      return ["RL1003", `${error.message}. Put the text in quotes.`, span];
+      return `${message}. Put the text in quotes.`;
     case "MISSING_CHAR":
-      return ["RL1003", `${error.message}. The text was opened before and never closed.`, span];
+      return message.startsWith("Implicit map key") ? "This key has no `: ` after it." : `${message}.`;
+    case "UNEXPECTED_TOKEN":
+      return `${message}. Is there a quote, a bracket or a comma too many, or one missing before it?`;
     default:
-      // In flow style `{ steps: ${var.steps} }` the braces of the reference are YAML's own.
-      return /\$\{/.test(line)
-        ? [
-            "RL1301",
-            'Inside `{ }` and `[ ]` a `${…}` must be in quotes, since YAML reads its braces as a map: `"${var.steps}"`.',
-            dollarSpan(source, span),
-          ]
-        : ["RL1003", `${error.message}.`, firstLine(source, span)];
+      return `${message}.`;
   }
+}
+
+/** Without the white space at the start of a line. */
+function textStart(source: Source, { start, end }: Span): Span {
+  const skipped = /^ */.exec(source.text.slice(start))?.[0].length ?? 0;
+  return { start: start + skipped, end: Math.max(end, start + skipped + 1) };
+}
+
+/** Where the quoted text begins that the end of the file (or a line of lesser indentation) cut off. */
+function openingQuote(source: Source, end: number): Span | undefined {
+  let found: number | undefined;
+  const visit = (token: unknown): void => {
+    if (typeof token !== "object" || token === null) return;
+    const { type, offset, source: text } = token as { type?: unknown; offset?: number; source?: string };
+    const isQuoted = type === "double-quoted-scalar" || type === "single-quoted-scalar";
+    if (isQuoted && offset !== undefined && text !== undefined && offset <= end && end <= offset + text.length)
+      found = offset;
+    for (const inner of Object.values(token)) if (typeof inner === "object") visit(inner);
+  };
+  for (const token of new Parser().parse(source.text)) visit(token);
+  return found === undefined ? undefined : { start: found, end: found + 1 };
 }
 
 function tabSpan(source: Source, span: Span): Span {

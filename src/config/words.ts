@@ -28,6 +28,8 @@ export function valueWords(value: Tree): string {
 
 /** What a field takes. */
 export function typeWords(field: FieldInfo | undefined): string {
+  if (field?.shorthand === "list") return "text or a list of texts";
+  if (field?.shorthand !== undefined) return `a map, or its ${field.shorthand} alone`;
   switch (field?.type) {
     case "integer":
       return "a whole number";
@@ -57,7 +59,7 @@ export function expectation(field: FieldInfo | undefined, value: Tree): string {
       return "";
     case "integer":
     case "number":
-      if (typeof text === "string" && /^[-+]?\d[\d_,' ]*(\.\d+)?$/.test(text))
+      if (typeof text === "string" && /^[-+]?\d+([_,' ]\d+)+(\.\d+)?$/.test(text))
         return " Numbers are written without separators.";
       if (typeof text === "string" && /^\s*[-+]?[\d.]+([eE][-+]?\d+)?\s*$/.test(text)) return " Remove the quotes.";
       return "";

@@ -57,7 +57,7 @@ export function runHasServer(block: Block, context: RuleContext): void {
   const detail =
     servers.size === 0
       ? "The spec has no server for this run. Declare one: `server: { backend: embedded, model: builtin:tiny }`."
-      : `The spec has several servers, so say which trains this run: \`server:\` ${listNames(servers.keys())}.`;
+      : `The spec has several servers: ${listNames(servers.keys())}. Say with \`server:\` which of them trains this run.`;
   context.reporter.atKey(block, "", "RL1202", detail);
 }
 

@@ -1,0 +1,145 @@
+/** Errors of the schema check in words: what is wrong, what the field takes, what may have been meant. */
+import { KINDS } from "../address.ts";
+import type { DiagnosticCode } from "../codes.ts";
+import type { Diagnostic } from "../diagnostic.ts";
+import { didYouMean, listNames } from "../suggest.ts";
+import { kindOfKey } from "./blocks.ts";
+import { blockInfo, type FieldInfo, fieldAt, fieldsOf } from "./fields.ts";
+import type { Place } from "./place.ts";
+import { entriesOf, type MapTree, type Tree, textOf } from "./tree.ts";
+import type { ShapeError } from "./validate.gen.mjs";
+import { expectation, typeWords, valueWords } from "./words.ts";
+
+/** What a diagnostic points at. */
+type Mark = Pick<Tree, "source" | "span">;
+type Wording = readonly [code: DiagnosticCode, detail: string, at: Mark];
+
+export function wordError(root: MapTree, error: ShapeError, place: Place): Diagnostic {
+  const [code, detail, at] = wordingOf(error, place, keyMark(root, place));
+  const options = place.address === undefined ? {} : { address: place.address };
+  return at.source.diagnostic(code, detail, at.span, options);
+}
+
+/** Where to point for something that is missing: the key that holds the block, or the file's first key. */
+function keyMark(root: MapTree, place: Place): Mark {
+  const first = root.entries.values().next().value;
+  return (
+    place.entry?.key ?? first?.key ?? { source: root.source, span: { start: root.span.start, end: root.span.start } }
+  );
+}
+
+function wordingOf(error: ShapeError, place: Place, key: Mark): Wording {
+  const field = fieldAt(place.block, place.path);
+  const { value, label } = place;
+  const stands = `here it is ${valueWords(value)}`;
+  switch (error.keyword) {
+    case "additionalProperties":
+      return unknownKey(String(error.params.additionalProperty), place);
+    case "required":
+      return missing(String(error.params.missingProperty), place, key);
+    case "dependentRequired":
+      return missingBeside(String(error.params.missingProperty), String(error.params.property), place, key);
+    case "const":
+      return ["RL1107", `This rlcli knows version 1 of the spec language: write \`rlcli: 1\`; ${stands}.`, value];
+    case "enum":
+      return value.type === "scalar" && value.value !== null
+        ? unknownValue(error.params.allowedValues as readonly string[], place)
+        : wrongType(field, place, key);
+    case "minimum":
+    case "maximum":
+    case "exclusiveMinimum":
+    case "exclusiveMaximum": {
+      const range = field?.range ?? `${error.params.comparison} ${error.params.limit}`;
+      return ["RL1104", `\`${label}\` must be ${range}; ${stands}.`, value];
+    }
+    case "pattern":
+      return error.propertyName === undefined
+        ? ["RL1105", `\`${label}\` must be ${field?.form ?? "of another form"}; ${stands}.`, value]
+        : badName(error.propertyName, value);
+    case "minItems":
+      return ["RL1104", `\`${label}\` needs at least one item.`, value];
+    default:
+      return wrongType(field, place, key);
+  }
+}
+
+function unknownValue(values: readonly string[], { value, label }: Place): Wording {
+  const names = listNames(values, 12).replace(/ and (`[^`]*`)$/, " or $1");
+  const text = textOf(value);
+  const hint = text === undefined ? "" : didYouMean(text, values);
+  return ["RL1103", `\`${label}\` must be ${names}; here it is ${valueWords(value)}.${hint}`, value];
+}
+
+function wrongType(field: FieldInfo | undefined, place: Place, key: Mark): Wording {
+  const { value, label } = place;
+  const isItem = field?.type === "list" && field.path !== place.path;
+  const expected = isItem ? "texts" : takenBy(field, place);
+  if (value.type === "scalar" && value.value === null)
+    return ["RL1102", `\`${label}\` has no value; it takes ${expected}. Give it one or remove the key.`, key];
+  // A map or list may be long: its key says enough.
+  const at = value.type === "scalar" ? value : key;
+  const hint = expectation(isItem ? { ...field, type: "string" } : field, value);
+  return ["RL1102", `\`${label}\` takes ${expected}; here it is ${valueWords(value)}.${hint}`, at];
+}
+
+function takenBy(field: FieldInfo | undefined, { block, path, label }: Place): string {
+  if (block !== "spec") return path === "" ? `a map with the fields of a ${block}` : typeWords(field);
+  return kindOfKey(label) || label === "variables" ? `a map of ${label} by name` : typeWords(field);
+}
+
+function badName(name: string, value: Tree): Wording {
+  const detail = `\`${name}\` cannot be a name: a letter comes first, then letters, digits, \`_\` or \`-\`, at most 63 in all.`;
+  return ["RL1108", detail, entriesOf(value).get(name)?.key ?? value];
+}
+
+function unknownKey(name: string, place: Place): Wording {
+  const key = entriesOf(place.value).get(name)?.key ?? place.value;
+  if (place.block === "spec" && isLaterKey(name))
+    return ["RL1110", `\`${name}\` is part of the language, but this version of rlcli does not do it yet.`, key];
+  const siblings = siblingKeys(place);
+  const meant = (place.block === "spec" ? pluralOf(name) : undefined) ?? otherName(name, place);
+  const hint = meant === undefined ? didYouMean(name, siblings) : ` Did you mean \`${meant}\`?`;
+  const has = ` It has ${listNames(siblings, 30)}.`;
+  return ["RL1101", `${whereWords(place)} has no field \`${name}\`.${hint || has}`, key];
+}
+
+/** Blocks that a later version has. */
+function isLaterKey(name: string): boolean {
+  return KINDS.some((kind) => name === kind || name === `${kind}s`) && kindOfKey(name) === undefined && !pluralOf(name);
+}
+
+/** `run` → `runs`; undefined where the name is no singular of a key that holds blocks. */
+function pluralOf(name: string): string | undefined {
+  return [`${name}s`, `${name}es`].find((plural) => kindOfKey(plural) !== undefined);
+}
+
+/** The field that other tools know by this name. */
+function otherName(name: string, { block, path }: Place): string | undefined {
+  if (path !== "") return undefined;
+  return blockInfo(block).fields.find((field) => field.also?.includes(name))?.path;
+}
+
+function siblingKeys({ block, path }: Place): string[] {
+  const prefix = path === "" ? "" : `${path}.`;
+  return [...fieldsOf(block).keys()]
+    .filter((key) => key.startsWith(prefix) && !key.slice(prefix.length).includes("."))
+    .map((key) => key.slice(prefix.length));
+}
+
+function whereWords({ block, path }: Place): string {
+  if (path !== "") return `\`${path}\``;
+  return block === "spec" ? "A spec" : `A ${block}`;
+}
+
+function missing(name: string, place: Place, key: Mark): Wording {
+  const field = fieldAt(place.block, place.path === "" ? name : `${place.path}.${name}`);
+  const example = field?.examples?.[0];
+  const hint =
+    example === undefined || typeof example === "object" ? "" : `, for instance \`${name}: ${String(example)}\``;
+  return ["RL1106", `${whereWords(place)} needs \`${name}\`${hint}. ${field?.description ?? ""}`.trimEnd(), key];
+}
+
+function missingBeside(name: string, property: string, place: Place, key: Mark): Wording {
+  const at = entriesOf(place.value).get(property)?.key ?? key;
+  return ["RL1106", `\`${property}\` means nothing without \`${name}\`. Add it, or remove \`${property}\`.`, at];
+}
