@@ -72,8 +72,20 @@ export interface BadLine {
   readonly message: string;
 }
 
+/** First line of every `.jsonl` file that rlcli keeps. */
+interface Header {
+  readonly formatVersion: number;
+}
+
+export function isHeader(value: unknown): value is Header {
+  return typeof value === "object" && value !== null && "formatVersion" in value && Object.keys(value).length === 1;
+}
+
 export interface JsonLines<T> {
+  /** Without the header. */
   readonly values: readonly T[];
+  /** Of the header; undefined for a file without one. */
+  readonly formatVersion: number | undefined;
   readonly bad: readonly BadLine[];
   /** Bytes after the last newline: what a crash in the middle of an append leaves. */
   readonly tornBytes: number;
@@ -92,6 +104,7 @@ export function readJsonLines<T>(path: string): JsonLines<T> {
   }
   const completeBytes = bytes.lastIndexOf(10) + 1;
   const values: T[] = [];
+  let formatVersion: number | undefined;
   const bad: BadLine[] = [];
   let line = 0;
   for (let start = 0; start < completeBytes; ) {
@@ -99,7 +112,9 @@ export function readJsonLines<T>(path: string): JsonLines<T> {
     line += 1;
     if (end > start) {
       try {
-        values.push(JSON.parse(bytes.toString("utf8", start, end)) as T);
+        const value: unknown = JSON.parse(bytes.toString("utf8", start, end));
+        if (line === 1 && isHeader(value)) formatVersion = value.formatVersion;
+        else values.push(value as T);
       } catch (error) {
         bad.push({ line, offset: start, message: (error as Error).message });
       }
@@ -108,6 +123,7 @@ export function readJsonLines<T>(path: string): JsonLines<T> {
   }
   return {
     values,
+    formatVersion,
     bad,
     tornBytes: bytes.length - completeBytes,
     completeBytes,
@@ -115,18 +131,20 @@ export function readJsonLines<T>(path: string): JsonLines<T> {
 }
 
 /**
- * Appends JSON lines. Opening cuts off a torn tail, so a line is either wholly there or was never acknowledged.
+ * Appends JSON lines. A new file begins with a header that names its format. Opening cuts off a torn tail, so a line is
+ * either wholly there or was never acknowledged.
  * `append` returns once the bytes are handed to the kernel; `sync` once they are on disk.
  */
 export class JsonLinesFile {
   readonly path: string;
   #fd: number;
-  constructor(path: string) {
+  constructor(path: string, formatVersion = 1) {
     mkdirSync(dirname(path), { recursive: true });
     this.path = path;
     const { tornBytes, completeBytes } = readJsonLines(path);
     this.#fd = openSync(path, "a");
     if (tornBytes > 0) ftruncateSync(this.#fd, completeBytes);
+    if (completeBytes === 0) this.append({ formatVersion } satisfies Header);
   }
   append(...values: readonly unknown[]): void {
     writeFully(this.#fd, Buffer.from(values.map((v) => `${JSON.stringify(v)}\n`).join("")));

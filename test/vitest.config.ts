@@ -10,5 +10,8 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: "forks",
     maxWorkers: 2,
+    ...(process.env.RLCLI_TEST_REPORT
+      ? { reporters: ["default", "json"], outputFile: { json: process.env.RLCLI_TEST_REPORT } }
+      : {}),
   },
 });
