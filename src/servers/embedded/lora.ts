@@ -4,7 +4,7 @@
  */
 import type { LoraSettings } from "../checkpoints.ts";
 import type { Architecture } from "./architecture.ts";
-import { normals, streamOf } from "./random.ts";
+import { streamOf, uniform } from "./random.ts";
 import type { Tensor, Tensors } from "./safetensors.ts";
 import { loraA, loraB } from "./transformer.ts";
 import { layerName, type Model, PROJECTIONS, projectionShape } from "./weights.ts";
@@ -12,15 +12,16 @@ import { layerName, type Model, PROJECTIONS, projectionShape } from "./weights.t
 /** The same for every adapter, whatever a client sends. */
 export const LORA_ALPHA = 32;
 
-/** A fresh adapter: A is He-normal over its inputs from the seed (deviation √(2/in)), B zero, so that nothing changes yet. */
+/** A fresh adapter: A is He-uniform from the seed (within ±√(6/in)), B zero, so that nothing changes yet. */
 export function initialAdapter(architecture: Architecture, { rank, seed }: LoraSettings): Tensors {
   const tensors = new Map<string, Tensor>();
   for (let layer = 0; layer < architecture.layers; layer++)
     for (const projection of PROJECTIONS) {
       const [outputs, inputs] = projectionShape(architecture, projection);
       const name = loraA(layer, projection);
-      const deviation = Math.sqrt(2 / inputs);
-      const a = normals(seed, streamOf(name), rank * inputs).map((value) => value * deviation);
+      const bound = Math.sqrt(6 / inputs);
+      const stream = streamOf(name);
+      const a = Float32Array.from({ length: rank * inputs }, (_, i) => (2 * uniform(seed, stream, i) - 1) * bound);
       tensors.set(name, { shape: [rank, inputs], data: a });
       tensors.set(loraB(layer, projection), { shape: [outputs, rank], data: new Float32Array(outputs * rank) });
     }

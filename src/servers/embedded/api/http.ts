@@ -1,0 +1,102 @@
+/** The HTTP side: authentication, bodies, errors as JSON. Knows nothing of models. */
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { digestBytes } from "../../../digest.ts";
+import { HttpError } from "./errors.ts";
+import { Fields } from "./fields.ts";
+import { Router, type RouteTable } from "./router.ts";
+
+export interface HttpOptions {
+  readonly token: string;
+  readonly bodyLimitBytes: number;
+  readonly routes: RouteTable;
+  /** Told of faults of our own. */
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
+/** A server that does not listen yet. */
+export function createHttpServer(options: HttpOptions): Server {
+  const router = new Router(options.routes);
+  const server = createServer({ keepAliveTimeout: 75_000, requestTimeout: 120_000 }, (request, response) => {
+    handle(router, options, request, response).catch((error: unknown) => {
+      const answer = error instanceof HttpError ? error : new HttpError(500, "Internal Server Error");
+      if (!(error instanceof HttpError)) options.onFault(error, `${request.method} ${request.url}`);
+      // What is left of the body is not read; the connection cannot be used again.
+      if (!request.complete) response.setHeader("Connection", "close");
+      send(response, answer.status, { detail: answer.detail });
+    });
+  });
+  return server;
+}
+
+async function handle(router: Router, options: HttpOptions, request: IncomingMessage, response: ServerResponse) {
+  if (!isAuthorised(request, options.token)) {
+    response.setHeader("WWW-Authenticate", "Bearer");
+    throw new HttpError(401, "A valid API key is required, as X-API-Key or Authorization: Bearer.");
+  }
+  const url = new URL(request.url ?? "/", "http://server");
+  const match = router.match(request.method ?? "GET", url.pathname);
+  if (match.type === "unknown") throw new HttpError(404, "Not Found");
+  if (match.type === "wrong-method") throw new HttpError(405, "Method Not Allowed");
+  const bytes = await readBody(request, options.bodyLimitBytes);
+  const gone = new AbortController();
+  response.on("close", () => gone.abort());
+  const body = new Fields(bytes.length === 0 ? {} : parseJson(bytes));
+  const result = await match.handler({
+    params: match.params,
+    query: url.searchParams,
+    body,
+    digest: digestBytes(bytes),
+    signal: gone.signal,
+  });
+  if (!gone.signal.aborted) send(response, result === undefined ? 204 : 200, result);
+}
+
+/** In constant time: both sides are hashed, so that not even the length shows. */
+function isAuthorised(request: IncomingMessage, token: string): boolean {
+  const key = request.headers["x-api-key"];
+  const bearer = /^Bearer\s+(.+)$/i.exec(request.headers.authorization ?? "")?.[1];
+  const expected = sha256(token);
+  return [typeof key === "string" ? key : undefined, bearer].some(
+    (given) => given !== undefined && timingSafeEqual(sha256(given), expected),
+  );
+}
+
+function sha256(text: string): Buffer {
+  return createHash("sha256").update(text).digest();
+}
+
+async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+  if ((request.headers["content-encoding"] ?? "identity") !== "identity")
+    throw new HttpError(415, `The embedded server does not read ${request.headers["content-encoding"]} bodies.`);
+  const tooLarge = () => new HttpError(413, `The body is larger than ${limitBytes} bytes.`);
+  if (Number(request.headers["content-length"] ?? 0) > limitBytes) throw tooLarge();
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    size += part.length;
+    if (size > limitBytes) throw tooLarge();
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+function parseJson(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8"));
+  } catch (error) {
+    const msg = `JSON decode error: ${(error as Error).message}`;
+    throw new HttpError(422, [{ type: "json_invalid", loc: ["body"], msg }]);
+  }
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  if (response.headersSent || response.destroyed) return;
+  if (status === 204) {
+    response.writeHead(204).end();
+    return;
+  }
+  const text = JSON.stringify(body);
+  response.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) });
+  response.end(text);
+}

@@ -1,0 +1,100 @@
+/** Endpoints that list and delete what is on disk, and sessions. Runs and checkpoints outlive the process. */
+import {
+  type CheckpointInfo,
+  deleteCheckpoint,
+  formatCheckpointPath,
+  listCheckpoints,
+  listRuns,
+  parseCheckpointPath,
+  type RunInfo,
+  readRun,
+} from "../../checkpoints.ts";
+import { refuse } from "./errors.ts";
+import type { ApiRequest, RouteTable } from "./router.ts";
+import type { ApiState } from "./state.ts";
+
+export function listingRoutes(state: ApiState): RouteTable {
+  const folder = state.settings.serverFolder;
+  const findRun = (id: string) => readRun(folder, id) ?? refuse(404, `Training run ${id} not found`);
+  return {
+    "GET /api/v1/training_runs": ({ query }) => {
+      const runs = [...listRuns(folder)].reverse();
+      const { page, cursor } = paginate(runs, query, 20);
+      return { training_runs: page.map((run) => describeRun(state, run)), cursor };
+    },
+    "GET /api/v1/training_runs/{run}": ({ params }) => describeRun(state, findRun(params.run as string)),
+    "GET /api/v1/training_runs/{run}/checkpoints": ({ params }) => ({
+      checkpoints: listCheckpoints(folder, findRun(params.run as string).run).map(describeCheckpoint),
+    }),
+    "DELETE /api/v1/training_runs/{run}/checkpoints/{kind}/{name}": ({ params }) => {
+      const path = `tinker://${params.run}/${params.kind}/${params.name}`;
+      if (parseCheckpointPath(path) === undefined) refuse(400, `${path} is not a checkpoint's path.`);
+      if (!deleteCheckpoint(folder, path)) refuse(404, `Checkpoint ${path} not found`);
+      return undefined;
+    },
+    "GET /api/v1/checkpoints": ({ query }) => {
+      const all = listRuns(folder).flatMap(({ run }) => listCheckpoints(folder, run));
+      const { page, cursor } = paginate(all, query, 100);
+      return { checkpoints: page.map(describeCheckpoint), cursor };
+    },
+    "GET /api/v1/sessions": ({ query }) => {
+      const { page, cursor } = paginate([...state.sessions.keys()].reverse(), query, 20);
+      return { sessions: page, cursor };
+    },
+    "GET /api/v1/sessions/{session}": ({ params }) => {
+      const id = params.session as string;
+      const session = state.sessions.get(id) ?? refuse(404, `Session ${id} not found`);
+      return {
+        training_run_ids: session.models.map((model) => model.id),
+        sampler_ids: session.samplers.map((sampler) => sampler.id),
+        user_metadata: session.userMetadata,
+        display_name: session.displayName,
+        status: session.status,
+      };
+    },
+  };
+}
+
+function paginate<T>(items: readonly T[], query: ApiRequest["query"], defaultLimit: number) {
+  const read = (name: string, fallback: number) => {
+    const value = Number(query.get(name) ?? fallback);
+    if (!Number.isSafeInteger(value) || value < 0) refuse(422, `${name} should be a whole number of at least 0.`);
+    return value;
+  };
+  const offset = read("offset", 0);
+  const limit = read("limit", defaultLimit);
+  return { page: items.slice(offset, offset + limit), cursor: { offset, limit, total_count: items.length } };
+}
+
+function describeRun(state: ApiState, info: RunInfo): unknown {
+  const checkpoints = listCheckpoints(state.settings.serverFolder, info.run);
+  const last = (kind: CheckpointInfo["kind"]) => {
+    const found = checkpoints.filter((checkpoint) => checkpoint.kind === kind).at(-1);
+    return found ? describeCheckpoint(found) : null;
+  };
+  return {
+    training_run_id: info.run,
+    base_model: info.baseModel,
+    model_owner: "local",
+    is_lora: info.lora !== null,
+    lora_rank: info.lora?.rank ?? null,
+    corrupted: false,
+    last_request_time: state.models.get(info.run)?.lastRequestAt ?? checkpoints.at(-1)?.at ?? info.createdAt,
+    last_checkpoint: last("weights"),
+    last_sampler_checkpoint: last("sampler_weights"),
+    user_metadata: info.userMetadata,
+  };
+}
+
+function describeCheckpoint(info: CheckpointInfo): unknown {
+  return {
+    checkpoint_id: `${info.kind}/${info.name}`,
+    checkpoint_type: info.kind === "weights" ? "training" : "sampler",
+    time: info.at,
+    tinker_path: formatCheckpointPath(info),
+    size_bytes: info.sizeBytes,
+    public: false,
+    user_metadata: info.userMetadata,
+    expires_at: info.expiresAt,
+  };
+}

@@ -1,0 +1,194 @@
+/**
+ * What the API remembers while it runs: sessions, models, samplers. Handlers change it; computation is elsewhere.
+ */
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { messageOf } from "../../../diagnostic.ts";
+import type { Digest } from "../../../digest.ts";
+import { type LoraSettings, runFolder, UNNAMED_FOLDER } from "../../checkpoints.ts";
+import { ComputeError, type Computer } from "../computer.ts";
+import type { WeightSource } from "../messages.ts";
+import { HttpError, refuse } from "./errors.ts";
+import { type FutureResult, Futures } from "./futures.ts";
+import { CallNumbers, type CallOrder } from "./order.ts";
+
+export interface ApiSettings {
+  /** As the spec names it: `builtin:tiny` or a folder. */
+  readonly model: string;
+  /** Where its tokenizer and weights are: what clients are told to load the tokenizer from. */
+  readonly modelFolder: string;
+  readonly serverFolder: string;
+  /** Random, one per start of the server. */
+  readonly serverRun: string;
+  /** A session without a sign of life for so long is ended. */
+  readonly sessionTimeoutMs: number;
+  /** How long retrieve_future holds a connection. */
+  readonly holdMs: number;
+}
+
+export interface Session {
+  readonly id: string;
+  readonly createdAt: string;
+  readonly userMetadata: Readonly<Record<string, unknown>> | null;
+  readonly displayName: string | null;
+  status: "live" | "expired" | "finished";
+  /** Of the last heartbeat or call, in ms since the epoch. */
+  lastSeenMs: number;
+  readonly models: ModelEntry[];
+  readonly samplers: SamplerEntry[];
+  readonly modelCalls: CallNumbers;
+  readonly samplerCalls: CallNumbers;
+}
+
+export interface ModelEntry {
+  /** `{session}:train:{model_seq_id}`. */
+  readonly id: string;
+  readonly session: Session;
+  readonly lora: LoraSettings | null;
+  status: "created" | "unloaded";
+  readonly order: CallOrder;
+  /** `{kind}/{name}` of saves under way. */
+  readonly saving: Set<string>;
+  lastRequestAt: string;
+}
+
+export interface SamplerEntry {
+  readonly id: string;
+  readonly session: Session;
+  /** The path it was made from, where there was one. */
+  readonly modelPath: string | null;
+  readonly source: WeightSource;
+  readonly calls: CallNumbers;
+}
+
+/** The body of a submit's answer. */
+export interface Submitted {
+  readonly request_id: string;
+  readonly model_id?: string;
+}
+
+export class ApiState {
+  readonly settings: ApiSettings;
+  readonly computer: Computer;
+  readonly futures: Futures;
+  readonly sessions = new Map<string, Session>();
+  readonly models = new Map<string, ModelEntry>();
+  readonly samplers = new Map<string, SamplerEntry>();
+
+  constructor(settings: ApiSettings, computer: Computer) {
+    this.settings = settings;
+    this.computer = computer;
+    this.futures = new Futures(`r${settings.serverRun.slice(0, 8)}`);
+  }
+
+  createSession(userMetadata: Session["userMetadata"], displayName: string | null): Session {
+    const session: Session = {
+      id: `session_${randomBytes(6).toString("hex")}`,
+      createdAt: new Date().toISOString(),
+      userMetadata,
+      displayName,
+      status: "live",
+      lastSeenMs: Date.now(),
+      models: [],
+      samplers: [],
+      modelCalls: new CallNumbers(),
+      samplerCalls: new CallNumbers(),
+    };
+    this.sessions.set(session.id, session);
+    return session;
+  }
+
+  /** A live session, marked as seen now. 404 or 410. */
+  session(id: string): Session {
+    const session = this.sessions.get(id) ?? refuse(404, `Session ${id} not found`);
+    if (session.status !== "live")
+      refuse(
+        410,
+        `Session ${id} has ${session.status === "expired" ? "expired: no heartbeat came in time" : "finished"}.`,
+      );
+    session.lastSeenMs = Date.now();
+    return session;
+  }
+
+  /** 404; 410 where its session has ended. */
+  model(id: string): ModelEntry {
+    const model = this.models.get(id) ?? refuse(404, `Model ${id} not found`);
+    this.session(model.session.id);
+    model.lastRequestAt = new Date().toISOString();
+    return model;
+  }
+
+  sampler(id: string): SamplerEntry {
+    const sampler = this.samplers.get(id) ?? refuse(404, `Sampling session ${id} not found`);
+    this.session(sampler.session.id);
+    return sampler;
+  }
+
+  /** Submits a call of a model in its order, or finds the request that it repeats. */
+  submitInOrder(
+    model: ModelEntry,
+    seq: number | undefined,
+    digest: Digest,
+    work: () => Promise<FutureResult>,
+  ): Submitted {
+    const repeated = model.order.repeatOf(seq, digest);
+    if (repeated !== undefined) return { request_id: repeated, model_id: model.id };
+    const requestId = this.futures.create(model.session.id);
+    const waits = model.order.add(seq, { digest, requestId }, () => this.start(requestId, work));
+    if (waits) this.futures.explain(requestId, `waiting for sequence number ${model.order.next} of ${model.id}`);
+    return { request_id: requestId, model_id: model.id };
+  }
+
+  /** Starts work whose outcome the future will have. */
+  start(requestId: string, work: () => Promise<FutureResult>): void {
+    this.futures.explain(requestId, undefined);
+    work().then(
+      (result) => this.futures.settle(requestId, { ok: true, result }),
+      (error: unknown) => {
+        const isTheirs = error instanceof HttpError || (error instanceof ComputeError && error.category === "user");
+        const category = isTheirs ? "user" : "server";
+        this.futures.settle(requestId, { ok: false, error: messageOf(error), category });
+      },
+    );
+  }
+
+  /** Frees what a session holds. Its calls that still wait for their turn fail; saved checkpoints stay. */
+  endSession(session: Session, status: "expired" | "finished"): void {
+    if (session.status !== "live") return;
+    session.status = status;
+    for (const model of session.models) this.unload(model);
+    for (const sampler of session.samplers) this.samplers.delete(sampler.id);
+    this.#removeUnnamed(session);
+  }
+
+  /** Frees a model in training. What was sent before still runs; calls that wait for a missing number fail. */
+  unload(model: ModelEntry): Promise<unknown> {
+    if (model.status === "unloaded") return Promise.resolve();
+    model.status = "unloaded";
+    const unloading = this.computer.run({ op: "unload", model: model.id });
+    model.order.flush();
+    return unloading.catch(() => {
+      // A dead compute thread holds nothing any more.
+    });
+  }
+
+  /** Ends sessions without a sign of life, and drops old results. To be called now and then. */
+  sweep(nowMs = Date.now()): void {
+    for (const session of this.sessions.values()) {
+      if (session.status === "live" && nowMs - session.lastSeenMs > this.settings.sessionTimeoutMs)
+        this.endSession(session, "expired");
+    }
+    this.futures.sweep((id) => this.sessions.get(id)?.status === "live");
+  }
+
+  /** Folder of a session's unnamed sampler weights below a model's run. */
+  unnamedFolder(model: ModelEntry, samplerId: string): string {
+    return join(runFolder(this.settings.serverFolder, model.id), UNNAMED_FOLDER, samplerId);
+  }
+
+  #removeUnnamed(session: Session): void {
+    for (const { id } of session.models)
+      rmSync(join(runFolder(this.settings.serverFolder, id), UNNAMED_FOLDER), { recursive: true, force: true });
+  }
+}

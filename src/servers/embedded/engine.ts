@@ -1,0 +1,320 @@
+/**
+ * All computation of one server, without threads or HTTP: the base model, models in training, snapshots being sampled.
+ * Operations on models run one after another; sampling goes on between them in turns.
+ */
+import { mkdirSync, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { messageOf } from "../../diagnostic.ts";
+import { type Digest, digestBytes, digestFile } from "../../digest.ts";
+import { writeFileWhole } from "../../files.ts";
+import {
+  CHECKPOINT_VERSION,
+  type CheckpointInfo,
+  type CheckpointPath,
+  type LoraSettings,
+  writeCheckpoint,
+} from "../checkpoints.ts";
+import { Decoder } from "./decoder.ts";
+import { type ArrayTree, arrayOf, type Jax } from "./jax.ts";
+import { Kernels } from "./kernels.ts";
+import { initialAdapter, mergeAdapter } from "./lora.ts";
+import type { ComputeSettings, ModelFacts, Operation, ResultOf, SaveOrder, WeightSource } from "./messages.ts";
+import { encodeTensors, readTensors, type Tensors } from "./safetensors.ts";
+import { type Decode, Sampler } from "./sampler.ts";
+import { loadDecode } from "./text.ts";
+import { type OptimizerState, RequestError, Trainer } from "./trainer.ts";
+import { checkTensors, type Model, PROJECTIONS, parameterCount, projectionShape } from "./weights.ts";
+
+interface TrainedModel {
+  readonly trainer: Trainer;
+  readonly lora: LoraSettings | null;
+}
+
+const MODEL_FILE = "model.safetensors";
+const OPTIMIZER_FILE = "optimizer.safetensors";
+/** Snapshots kept in memory; others are read again from their folder. */
+const MOST_SNAPSHOTS = 8;
+
+export class Engine {
+  readonly #settings: ComputeSettings;
+  readonly #jax: Jax;
+  readonly #kernels: Kernels;
+  readonly #base: Model;
+  readonly #baseDecoder: Decoder;
+  readonly #models = new Map<string, TrainedModel>();
+  /** By folder, least recently used first. */
+  readonly #snapshots = new Map<string, Decoder>();
+  readonly #sampler = new Sampler();
+  readonly #onSampling: () => void;
+  #frozen: ArrayTree | undefined;
+  #decode: Decode | undefined;
+
+  /** `onSampling` is called when there is new work for `sampleTurn`. */
+  constructor(jax: Jax, base: Model, settings: ComputeSettings, onSampling: () => void = () => {}) {
+    this.#onSampling = onSampling;
+    this.#settings = settings;
+    this.#jax = jax;
+    this.#kernels = new Kernels(jax);
+    this.#base = base;
+    this.#baseDecoder = new Decoder(base);
+  }
+
+  get facts(): ModelFacts {
+    const { architecture } = this.#base;
+    const { vocabSize, contextLength, eosTokens } = architecture;
+    const mostRank = Math.min(...PROJECTIONS.flatMap((projection) => projectionShape(architecture, projection)));
+    return { vocabSize, contextLength, eosTokens, mostRank, parameters: parameterCount(architecture) };
+  }
+
+  get isSampling(): boolean {
+    return this.#sampler.hasWork;
+  }
+
+  /** Moves all samples in flight on by a token or so. */
+  sampleTurn(): void {
+    this.#sampler.turn();
+  }
+
+  /**
+   * Carries out one operation. A sample's promise settles in a later `sampleTurn`; all others must be awaited before the
+   * next is given. Throws RequestError for what the sender can mend, and leaves models as they were.
+   */
+  async run<O extends Operation>(operation: O): Promise<ResultOf<O>> {
+    return (await this.#run(operation)) as ResultOf<O>;
+  }
+
+  #run(operation: Operation): Promise<unknown> | unknown {
+    switch (operation.op) {
+      case "create":
+        return this.#create(operation.model, operation.lora);
+      case "load":
+        return this.#load(operation.model, operation.folder, operation.optimizer);
+      case "unload":
+        return this.#unload(operation.model);
+      case "pass": {
+        const { trainer } = this.#find(operation.model);
+        const { data, loss } = operation;
+        return operation.backward ? trainer.forwardBackward(data, loss) : trainer.forward(data, loss);
+      }
+      case "optim":
+        return this.#find(operation.model).trainer.optimStep(operation.params);
+      case "saveWeights":
+        return this.#saveWeights(operation.model, operation.order);
+      case "saveSampler":
+        return this.#saveSampler(operation.model, operation.order);
+      case "saveUnnamed":
+        return this.#saveUnnamed(operation.model, operation.folder);
+      case "sample":
+        return this.#sample(operation.source, operation.request);
+      default:
+        return operation satisfies never;
+    }
+  }
+
+  #find(model: string): TrainedModel {
+    const found = this.#models.get(model);
+    if (found === undefined) throw new RequestError(`Model ${model} is not loaded.`);
+    return found;
+  }
+
+  #create(model: string, lora: LoraSettings | null): null {
+    const { slots } = this.#settings;
+    if (this.#models.size >= slots)
+      throw new RequestError(
+        `All ${slots} model slots of this server are taken. Unload a model, end its session, or give the server more slots.`,
+      );
+    const { architecture, tensors } = this.#base;
+    const trainer =
+      lora === null
+        ? new Trainer(this.#kernels, { architecture, trainable: tensors, frozen: {} })
+        : new Trainer(this.#kernels, {
+            architecture,
+            trainable: initialAdapter(architecture, lora),
+            frozen: this.#frozenBase(),
+            adapterScale: lora.alpha / lora.rank,
+          });
+    this.#models.set(model, { trainer, lora });
+    return null;
+  }
+
+  /** The base model's arrays, uploaded once and shared by all adapters. */
+  #frozenBase(): ArrayTree {
+    if (this.#frozen === undefined) {
+      this.#frozen = {};
+      for (const [name, { data, shape }] of this.#base.tensors) this.#frozen[name] = arrayOf(this.#jax, data, shape);
+    }
+    return this.#frozen;
+  }
+
+  #unload(model: string): null {
+    this.#models.get(model)?.trainer.dispose();
+    this.#models.delete(model);
+    return null;
+  }
+
+  async #load(model: string, folder: string, withOptimizer: boolean): Promise<null> {
+    const { trainer, lora } = this.#find(model);
+    const info = await readInfo(folder);
+    if ((info.lora?.rank ?? 0) !== (lora?.rank ?? 0))
+      throw new RequestError(
+        `The checkpoint was trained with ${describeRank(info.lora)}, the model with ${describeRank(lora)}: they do not fit.`,
+      );
+    const weights = this.#checkTrainable(await readVerified(folder, MODEL_FILE, info), lora, folder);
+    const optimizer = withOptimizer ? await this.#readOptimizer(folder, info, lora) : undefined;
+    trainer.restore(weights, optimizer);
+    return null;
+  }
+
+  async #readOptimizer(folder: string, info: CheckpointInfo, lora: LoraSettings | null): Promise<OptimizerState> {
+    const all = [...(await readVerified(folder, OPTIMIZER_FILE, info))];
+    const part = (prefix: string) =>
+      this.#checkTrainable(
+        new Map(all.filter(([name]) => name.startsWith(prefix)).map(([name, t]) => [name.slice(prefix.length), t])),
+        lora,
+        folder,
+      );
+    return { step: info.step, first: part("first."), second: part("second.") };
+  }
+
+  #checkTrainable(found: Tensors, lora: LoraSettings | null, folder: string): Tensors {
+    const { architecture } = this.#base;
+    if (lora === null) return checkTensors(architecture, found, folder);
+    for (const [name, { data }] of initialAdapter(architecture, lora))
+      if (found.get(name)?.data.length !== data.length)
+        throw new RequestError(`The checkpoint in ${folder} lacks ${name}, or has it in another shape.`);
+    return found;
+  }
+
+  async #saveWeights(model: string, order: SaveOrder): Promise<CheckpointInfo> {
+    const { trainer, lora } = this.#find(model);
+    const optimizer = await trainer.exportOptimizer();
+    const moments = new Map([...prefixed("first.", optimizer.first), ...prefixed("second.", optimizer.second)]);
+    const files = { [MODEL_FILE]: await trainer.exportWeights(), [OPTIMIZER_FILE]: moments };
+    return this.#write({ run: model, kind: "weights", name: order.name }, order, lora, optimizer.step, files);
+  }
+
+  async #saveSampler(model: string, order: SaveOrder): Promise<CheckpointInfo> {
+    const { trainer, lora } = this.#find(model);
+    const { tensors } = await this.#snapshot(model);
+    const path: CheckpointPath = { run: model, kind: "sampler_weights", name: order.name };
+    return this.#write(path, order, lora, trainer.step, { [MODEL_FILE]: tensors });
+  }
+
+  #write(
+    path: CheckpointPath,
+    order: SaveOrder,
+    lora: LoraSettings | null,
+    step: number,
+    contents: Readonly<Record<string, Tensors>>,
+  ): CheckpointInfo {
+    return writeCheckpoint(this.#settings.serverFolder, path, (folder) => {
+      const files: Record<string, Digest> = {};
+      let sizeBytes = 0;
+      for (const [file, tensors] of Object.entries(contents)) {
+        const bytes = encodeTensors(tensors);
+        writeFileWhole(join(folder, file), bytes);
+        files[file] = digestBytes(bytes);
+        sizeBytes += bytes.byteLength;
+      }
+      const at = new Date().toISOString();
+      const { baseModel } = this.#settings;
+      const { userMetadata, expiresAt } = order;
+      return {
+        formatVersion: CHECKPOINT_VERSION,
+        ...path,
+        at,
+        baseModel,
+        lora,
+        step,
+        sizeBytes,
+        files,
+        userMetadata,
+        expiresAt,
+      };
+    });
+  }
+
+  /** For the rest of a session: not synced and not listed, but a file, so that many of them do not fill the memory. */
+  async #saveUnnamed(model: string, folder: string): Promise<null> {
+    const snapshot = await this.#snapshot(model);
+    mkdirSync(folder, { recursive: true });
+    writeFileWhole(join(folder, MODEL_FILE), encodeTensors(snapshot.tensors), { durable: false });
+    this.#keep(folder, new Decoder(snapshot));
+    return null;
+  }
+
+  /** The model's weights as of now, in the base's form. */
+  async #snapshot(model: string): Promise<Model> {
+    const { trainer, lora } = this.#find(model);
+    const weights = await trainer.exportWeights();
+    return lora === null
+      ? { architecture: this.#base.architecture, tensors: weights }
+      : mergeAdapter(this.#base, weights, lora);
+  }
+
+  async #sample(source: WeightSource, request: Extract<Operation, { op: "sample" }>["request"]) {
+    const decoder = "base" in source ? this.#baseDecoder : await this.#openSnapshot(source.folder);
+    if (request.stopStrings.length > 0) this.#decode ??= loadDecode(this.#settings.modelFolder);
+    const sampled = this.#sampler.sample(decoder, request, this.#decode);
+    this.#onSampling();
+    return sampled;
+  }
+
+  async #openSnapshot(folder: string): Promise<Decoder> {
+    const known = this.#snapshots.get(folder);
+    if (known) {
+      this.#snapshots.delete(folder);
+      this.#snapshots.set(folder, known);
+      return known;
+    }
+    const isNamed = statSync(join(folder, "checkpoint.json"), { throwIfNoEntry: false }) !== undefined;
+    const found = isNamed
+      ? await readVerified(folder, MODEL_FILE, await readInfo(folder))
+      : readTensors(join(folder, MODEL_FILE));
+    const { architecture } = this.#base;
+    const decoder = new Decoder({ architecture, tensors: checkTensors(architecture, found, folder) });
+    this.#keep(folder, decoder);
+    return decoder;
+  }
+
+  #keep(folder: string, decoder: Decoder): void {
+    this.#snapshots.delete(folder);
+    this.#snapshots.set(folder, decoder);
+    for (const oldest of this.#snapshots.keys()) {
+      if (this.#snapshots.size <= MOST_SNAPSHOTS) break;
+      this.#snapshots.delete(oldest);
+    }
+  }
+}
+
+function describeRank(lora: LoraSettings | null): string {
+  return lora === null ? "all weights" : `a LoRA adapter of rank ${lora.rank}`;
+}
+
+function prefixed(prefix: string, tensors: Tensors): [string, { shape: readonly number[]; data: Float32Array }][] {
+  return [...tensors].map(([name, tensor]) => [`${prefix}${name}`, tensor]);
+}
+
+async function readInfo(folder: string): Promise<CheckpointInfo> {
+  try {
+    return JSON.parse(await readFile(join(folder, "checkpoint.json"), "utf8")) as CheckpointInfo;
+  } catch (error) {
+    throw new RequestError(`The checkpoint in ${folder} cannot be read: ${messageOf(error)}.`);
+  }
+}
+
+/** A data file of a checkpoint, after its digest has been compared with what was written. */
+async function readVerified(folder: string, file: string, info: CheckpointInfo): Promise<Tensors> {
+  const path = join(folder, file);
+  const expected = info.files[file];
+  let found: Digest;
+  try {
+    found = await digestFile(path);
+  } catch (error) {
+    throw new RequestError(`The checkpoint's file ${path} cannot be read: ${messageOf(error)}.`);
+  }
+  if (found !== expected)
+    throw new RequestError(`The checkpoint's file ${path} is damaged: its content is not what was saved.`);
+  return readTensors(path);
+}
