@@ -134,12 +134,21 @@ function ruleContext(
   };
 }
 
-/** Without a place first (the command line), then by file and place. */
+/**
+ * Without a place first (the command line), then by file and place. A fault in a value that aliases share is one fault:
+ * it is reported of the first block.
+ */
 function inOrder(diagnostics: readonly Diagnostic[], sources: readonly Source[]): readonly Diagnostic[] {
   const fileIndex = new Map(sources.map((source, i) => [source.file, i]));
   const key = (d: Diagnostic): readonly [number, number] =>
     d.range === undefined ? [-1, 0] : [fileIndex.get(d.range.file) ?? 0, d.range.start.offset];
-  return diagnostics
+  const distinct = new Map<string, Diagnostic>();
+  for (const d of diagnostics) {
+    const { file = "", start, end } = d.range ?? {};
+    const id = `${file}\0${start?.offset}\0${end?.offset}\0${d.code}\0${d.detail}`;
+    if (!distinct.has(id)) distinct.set(id, d);
+  }
+  return [...distinct.values()]
     .map((d) => ({ d, at: key(d) }))
     .sort((a, b) => a.at[0] - b.at[0] || a.at[1] - b.at[1])
     .map(({ d }) => d);

@@ -4,6 +4,7 @@
  * here with a map, since the YAML library's own check compares each key with all others.
  */
 import {
+  type Document,
   isAlias,
   isMap,
   isPair,
@@ -35,21 +36,10 @@ export interface Parsed {
 }
 
 export function parseYaml(source: Source): Parsed {
-  let document: ReturnType<typeof parseDocument>;
-  try {
-    document = parseDocument(source.text, {
-      schema: "core",
-      uniqueKeys: false,
-      prettyErrors: false,
-      logLevel: "error",
-      keepSourceTokens: false,
-    });
-  } catch (error) {
-    // The library composes recursively, so nesting beyond any use ends its stack.
-    if (error instanceof RangeError)
-      return { diagnostics: [source.diagnostic("RL1009", TOO_DEEP, deepestLine(source))] };
-    throw error;
-  }
+  const bracket = endlessBrackets(source.text);
+  if (bracket !== undefined)
+    return { diagnostics: [source.diagnostic("RL1009", TOO_DEEP, { start: bracket, end: bracket + 1 })] };
+  const document = parseQuickly(source.text);
   if (document.errors.length > 0) return { diagnostics: syntaxFaults(source, document.errors) };
   const converter = new Converter(source);
   for (const warning of document.warnings) converter.report(...warningWords(source, warning));
@@ -66,6 +56,32 @@ const TOO_DEEP = `Maps and lists are nested more than ${MAX_DEPTH} deep here. Is
 
 function isEmpty(node: Node): boolean {
   return isScalar(node) && node.value === null && (node.source === "" || node.source === undefined);
+}
+
+function parseQuickly(text: string): Document {
+  // A file of faults makes the library create as many errors, whose stack traces no one reads but everyone waits for.
+  const limit = Error.stackTraceLimit;
+  Error.stackTraceLimit = 0;
+  try {
+    return parseDocument(text, { schema: "core", uniqueKeys: false, prettyErrors: false, logLevel: "error" });
+  } finally {
+    Error.stackTraceLimit = limit;
+  }
+}
+
+/** Opening brackets with nothing between them that cannot be meant: the library would take seconds to find that out. */
+const MOST_BRACKETS = 1_000;
+
+function endlessBrackets(text: string): number | undefined {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x5b || code === 0x7b) {
+      depth += 1;
+      if (depth > MOST_BRACKETS) return at;
+    } else if (code > 0x20) depth = 0;
+  }
+  return undefined;
 }
 
 /** Where to point when nesting ended the parser: the line with the most brackets or the deepest indentation. */
@@ -111,6 +127,8 @@ function syntaxWords(source: Source, error: YAMLError, span: Span): Report {
       "This line is indented with a tab. YAML indents with spaces: replace it by two.",
       tabSpan(source, span),
     ];
+  // The library composes recursively; nesting beyond any use ends its stack.
+  if (error.code === "RESOURCE_EXHAUSTION") return ["RL1009", TOO_DEEP, deepestLine(source)];
   if (error.code === "MULTIPLE_DOCS")
     return [
       "RL1006",

@@ -68,7 +68,7 @@ export class Source {
   line(number: number): string {
     const starts = this.#lines();
     const text = this.text.slice(starts[number - 1] ?? this.text.length, starts[number] ?? this.text.length);
-    return text.replace(/\r?\n$/, "");
+    return text.replace(/\r?\n?$/, "");
   }
 
   diagnostic(code: DiagnosticCode, detail: string, span: Span, options: SpanOptions = {}): Diagnostic {

@@ -24,12 +24,12 @@ function printableLines(text: string): string {
 }
 
 function sourceLines(d: Diagnostic, { style, width }: ViewOptions, paint: Style["red"]): string[] {
-  if (d.range === undefined) return d.address === undefined ? [] : [`${style.blue(" --> ")}${d.address}`];
+  if (d.range === undefined) return d.address === undefined ? [] : [`${style.blue(" --> ")}${printable(d.address)}`];
   const { start } = d.range;
   const gutter = String(start.line);
   const pad = " ".repeat(gutter.length);
   const where = `${printable(d.range.file)}:${start.line}:${start.column}`;
-  const place = `${pad}${style.blue("-->")} ${where}${d.address === undefined ? "" : style.dim(` (${d.address})`)}`;
+  const place = `${pad}${style.blue("-->")} ${where}${d.address === undefined ? "" : style.dim(` (${printable(d.address)})`)}`;
   if (d.sourceLine === undefined) return [place];
   const end = markEnd(d.range, d.sourceLine);
   const line = cutAround(d.sourceLine, start.column - 1, end, Math.max(width - gutter.length - 3, 20));
