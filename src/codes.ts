@@ -200,11 +200,6 @@ export const CODES = table({
     explanation:
       "The file is not a plan, is damaged, or was written by a newer rlcli. Make it again with `rlcli plan -o`.",
   },
-  RL2101: {
-    summary: "Checkpoint does not fit the model",
-    explanation:
-      "A run starts from another run's weights, but the two have different base models. Give both the same model.",
-  },
   RL3001: {
     summary: "State record is damaged",
     explanation:
@@ -280,10 +275,6 @@ export const CODES = table({
     summary: "Imported rows are gone",
     explanation:
       "The rows of an earlier state of a dataset are needed (on_data_change: ignore) but were removed from .rlcli/datasets.",
-  },
-  RL8101: {
-    summary: "Loss does not fit the run",
-    explanation: "A supervised run has no sampling policy to compare with, so only cross_entropy makes sense for it.",
   },
   RL6001: {
     summary: "Dataset file cannot be read",
@@ -374,6 +365,52 @@ export const CODES = table({
     explanation:
       "A server already runs for this address with another model or port. Stop it first, then it starts with the new settings.",
   },
+  RL8001: {
+    summary: "Nothing to train on",
+    explanation:
+      "After import, rendering, train_on, max_length and test_size no row is left that trains a token. The message says which of them took the rows.",
+  },
+  RL8002: {
+    summary: "Rows to train on cannot be read",
+    explanation:
+      "The imported rows are missing, damaged, or changed while a run was reading them. Apply again to import the dataset anew.",
+  },
+  RL8003: {
+    summary: "Some rows are not trained on as they are",
+    severity: "warning",
+    explanation:
+      "Rows that the chat template refuses, that train no token, or that max_length cuts. Training goes on with the others.",
+  },
+  RL8004: {
+    summary: "Training diverged",
+    explanation:
+      "A loss or gradient was not a finite number, so the weights after that step are lost. The run stops; checkpoints before it are kept. A lower learning rate, a warm-up or gradient clipping usually helps.",
+  },
+  RL8005: {
+    summary: "Checkpoint to start from is gone",
+    explanation:
+      "The checkpoint that a run resumes or starts from is not on its server any more: it was deleted, expired, or the server's folder was replaced. Start a new incarnation with --replace, or restore the checkpoint.",
+  },
+  RL8006: {
+    summary: "Old checkpoint could not be deleted",
+    severity: "warning",
+    explanation:
+      "Deleting a rolling checkpoint beyond keep_last failed. It is tried again at the next checkpoint; until then it takes space.",
+  },
+  RL8007: {
+    summary: "Run cannot be resumed exactly",
+    explanation:
+      "A step that was begun before a crash would be sent with other tokens now, so resuming would not give the weights of an uninterrupted run. Something it depends on changed outside of rlcli's sight.",
+  },
+  RL8008: {
+    summary: "Server failed a training request",
+    explanation:
+      "The server refused a request, its work failed, or it did not answer for too long. The message names the endpoint and repeats the server's words. What was trained up to the last checkpoint is kept; apply again to resume.",
+  },
+  RL8009: {
+    summary: "Run record cannot be written",
+    explanation: "The run's folder is read-only or the disk is full. Make room and apply again: the run resumes.",
+  },
   RL9001: {
     summary: "Unknown command",
     explanation: "rlcli has no such command; `rlcli --help` lists them.",
@@ -399,6 +436,15 @@ export const CODES = table({
   RL9006: {
     summary: "Folder cannot be entered",
     explanation: "The folder given with --chdir does not exist or may not be entered.",
+  },
+  RL9007: {
+    summary: "Output file cannot be written",
+    explanation: "The file named on the command line cannot be written: its folder is missing, read-only or full.",
+  },
+  RL9008: {
+    summary: "Nobody can be asked",
+    explanation:
+      "The command wants a yes and there is no terminal to ask on. Add --auto-approve, or apply a saved plan.",
   },
 });
 

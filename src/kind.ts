@@ -9,7 +9,7 @@ import type { Diagnostic } from "./diagnostic.ts";
 import type { Digest } from "./digest.ts";
 import type { EngineEvent } from "./event.ts";
 import type { ChangeRule, Spec, SpecAttribute, SpecInput, SpecNode } from "./spec.ts";
-import type { RecordStatus, StateRecord, StateRecordDraft } from "./state-record.ts";
+import type { LeaseRecord, RecordStatus, StateRecord, StateRecordDraft } from "./state-record.ts";
 import type { Json, JsonObject, Value } from "./value.ts";
 
 /** Where things lie and what the surroundings are; passed in, since nothing below the command line reads them itself. */
@@ -95,8 +95,8 @@ export interface ReadContext {
 
 /** The lease under which an address is worked on. */
 export interface HeldLease {
-  readonly token: number;
-  /** Stops renewing here: a worker process has taken it over and releases it. */
+  readonly record: LeaseRecord;
+  /** Stops renewing here: a worker process takes it over and releases it. */
   handOver(): void;
 }
 
@@ -114,7 +114,8 @@ export interface ActContext<Facts, Seen> {
   nodeOf(address: Address): SpecNode | undefined;
   /** What another address of this plan is or will be when its change is done. */
   lineageOf(address: Address): Lineage | undefined;
-  readonly lease: HeldLease;
+  /** Absent where someone else's work is only watched. */
+  readonly lease: HeldLease | undefined;
   /** Aborted on the first Ctrl-C: reach a safe point and stop. */
   readonly stop: AbortSignal;
   /** Aborted on the second: stop now. */

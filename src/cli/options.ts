@@ -1,5 +1,5 @@
 /** Options that several commands share, each group bound by one function. Only commander is imported here. */
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError } from "commander";
 
 /** Which spec, and the values of its variables. */
 export interface SpecOptions {
@@ -10,7 +10,8 @@ export interface SpecOptions {
 
 export const DEFAULT_SPEC_FILE = "rlcli.yaml";
 
-const append = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];
+/** For options that may be given more than once. */
+export const repeat = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];
 
 /** `-f` may be taken by a command that has another use for the letter (`logs -f`). */
 export function bindSpecOptions(command: Command, { hasShort = true }: { hasShort?: boolean } = {}): Command {
@@ -18,8 +19,33 @@ export function bindSpecOptions(command: Command, { hasShort = true }: { hasShor
     .option(
       `${hasShort ? "-f, " : ""}--file <file>`,
       `spec file; given again, a later one is laid over the earlier (default: ${DEFAULT_SPEC_FILE})`,
-      append,
+      repeat,
     )
-    .option("--var <name=value>", "set a variable of the spec", append)
-    .option("--var-file <file>", "set variables from a YAML or JSON file", append);
+    .option("--var <name=value>", "set a variable of the spec", repeat)
+    .option("--var-file <file>", "set variables from a YAML or JSON file", repeat);
+}
+
+/** A whole number of at least `least`. */
+export function wholeNumber(least: number): (value: string) => number {
+  return (value) => {
+    const number = Number(value);
+    if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < least) {
+      throw new InvalidArgumentError(`It takes a whole number of at least ${least}.`);
+    }
+    return number;
+  };
+}
+
+export function positive(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isFinite(number) || number <= 0)
+    throw new InvalidArgumentError("It takes a number above 0.");
+  return number;
+}
+
+export function nonNegative(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isFinite(number) || number < 0)
+    throw new InvalidArgumentError("It takes a number of at least 0.");
+  return number;
 }

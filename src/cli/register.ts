@@ -5,6 +5,9 @@
 import type { Command } from "commander";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { bindSpecOptions, type SpecOptions } from "./options.ts";
+import { LOOK_COMMANDS } from "./register/look.ts";
+import { SERVE_COMMANDS } from "./register/serve.ts";
+import { WORK_COMMANDS } from "./register/work.ts";
 
 /** Runs a command's body with its context and hands its exit code on. */
 export type Run = (body: (context: CommandContext) => Promise<ExitCode>) => Promise<void>;
@@ -43,4 +46,11 @@ const registerExplain: Register = (program, run) => {
 };
 
 /** In the order of `rlcli --help`: as a user meets them. */
-export const COMMANDS: readonly Register[] = [registerInit, registerValidate, registerExplain];
+export const COMMANDS: readonly Register[] = [
+  registerInit,
+  registerValidate,
+  ...WORK_COMMANDS,
+  ...LOOK_COMMANDS,
+  ...SERVE_COMMANDS,
+  registerExplain,
+];

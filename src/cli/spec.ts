@@ -5,15 +5,16 @@ import type { Spec } from "../spec.ts";
 import type { CommandContext } from "./context.ts";
 import { DEFAULT_SPEC_FILE, type SpecOptions } from "./options.ts";
 
-/** `--var a=1` pairs by name; the last of a name wins. */
-function parseVariables(pairs: readonly string[], diagnostics: Diagnostic[]): Record<string, string> {
+/** `--var a=1` pairs by name; the last of a name wins. Throws for all that are not pairs. */
+export function parseVariables(pairs: readonly string[]): Record<string, string> {
   const variables: Record<string, string> = Object.create(null);
+  const faults: Diagnostic[] = [];
   for (const pair of pairs) {
     const at = pair.indexOf("=");
     if (at > 0) variables[pair.slice(0, at)] = pair.slice(at + 1);
-    else
-      diagnostics.push(diagnostic("RL9003", `--var takes NAME=VALUE; \`${pair}\` has no name before an equals sign.`));
+    else faults.push(diagnostic("RL9003", `--var takes NAME=VALUE; \`${pair}\` has no name before an equals sign.`));
   }
+  if (faults.length > 0) throw new RlcliError(faults);
   return variables;
 }
 

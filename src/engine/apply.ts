@@ -111,16 +111,20 @@ async function applyOne(input: ApplyInput, change: Change, records: Map<Address,
     return await withLease(input.store, change.address, "rlcli apply", async (lease) => {
       const before = await input.store.read(change.address);
       const planned = input.records.get(change.address);
-      if (before?.version !== planned?.version) {
+      // A worker that was paused for this change has stored its end since.
+      if (before?.version !== planned?.version && !change.busy) {
         throw new RlcliError(
           diagnostic("RL3002", `The record of ${change.address} has changed since the plan was made. Plan again.`, {
             address: change.address,
           }),
         );
       }
+      if (before) records.set(change.address, before);
       const context = contextOf(input, change, records, lease);
       const outcome = await kind.act(context);
       const stored = await storeOutcome(input, context, outcome, lease.record.token);
+      const after = await input.store.read(change.address);
+      if (after) records.set(change.address, after);
       const failed = hasErrors(stored) && outcome.status === "done";
       return {
         status: failed ? "failed" : outcome.status,
@@ -172,9 +176,8 @@ async function storeOutcome(
   fence: number,
 ): Promise<readonly Diagnostic[]> {
   const record = "record" in outcome ? outcome.record : undefined;
-  const records = input.records;
   if (record === undefined) return [];
-  const expect = records.get(context.address)?.version ?? 0;
+  const expect = context.record?.version ?? 0;
   if (record === "by-worker") return [];
   if (record === "removed") {
     await input.store.remove(context.address, { expect, fence });

@@ -115,9 +115,7 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
       diagnostics: [],
     };
   }
-  const attributes = record
-    ? diffAttributes(record.attributes, identity, (path) => kind.ruleOf?.(path) ?? "update")
-    : [];
+  const attributes = diffAttributes(record?.attributes ?? {}, identity, (path) => kind.ruleOf?.(path) ?? "update");
   const isForced = input.replace.includes(address);
   const decideContext = { ...context, identity, changes: attributes, isForced };
   const decision = kind.decide?.(decideContext) ?? decide(decideContext);

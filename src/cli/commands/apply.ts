@@ -1,0 +1,148 @@
+/** `rlcli apply` and `rlcli destroy`: show the plan, ask, carry it out, say how it ended. */
+import { readFileSync } from "node:fs";
+import { isAbsolute, join } from "node:path";
+import { createInterface } from "node:readline/promises";
+import { fail, hasErrors, messageOf, RlcliError } from "../../diagnostic.ts";
+import { type ApplyResult, applyChanges } from "../../engine/apply.ts";
+import { recordEvents } from "../../engine/history.ts";
+import { checkStale, decodePlan, type PlanOptions } from "../../plan/file.ts";
+import { hasChanges, type PlanResult } from "../../plan/plan.ts";
+import { type CommandContext, EXIT, type ExitCode, reportFailure } from "../context.ts";
+import type { OpenProject, PlannedProject } from "../project.ts";
+import { jsonProgress, type ProgressView, TextProgress } from "../views/progress.ts";
+import { renderResult } from "../views/result.ts";
+import { makePlan, type PlanFlags, planOptions, showPlan } from "./plan.ts";
+
+export interface ApplyFlags extends PlanFlags {
+  readonly autoApprove?: boolean;
+  readonly detach?: boolean;
+  readonly parallelism?: number;
+  /** With destroy: delete checkpoints too. */
+  readonly weights?: boolean;
+}
+
+const DEFAULT_PARALLELISM = 10;
+
+export async function apply(
+  context: CommandContext,
+  planFile: string | undefined,
+  flags: ApplyFlags,
+): Promise<ExitCode> {
+  if (planFile !== undefined) return applySaved(context, planFile, flags);
+  return applyFresh(context, planOptions(flags), flags);
+}
+
+export async function destroy(context: CommandContext, flags: ApplyFlags): Promise<ExitCode> {
+  return applyFresh(context, { ...planOptions(flags), destroy: true }, flags);
+}
+
+export async function applyFresh(context: CommandContext, options: PlanOptions, flags: ApplyFlags): Promise<ExitCode> {
+  const { open, planned } = await makePlan(context, options);
+  if (!planned.isValid) {
+    reportFailure(context, planned.diagnostics);
+    return EXIT.failed;
+  }
+  context.report(planned.diagnostics);
+  const { changes } = planned.plan;
+  const isBusy = changes.some((change) => change.busy);
+  if (!context.isJson) showPlan(context, open, planned);
+  if (!hasChanges(changes) && !isBusy) {
+    if (context.isJson) showPlan(context, open, planned);
+    return EXIT.done;
+  }
+  if (!flags.autoApprove && hasChanges(changes) && !(await confirm(context, options.destroy))) return EXIT.failed;
+  return carryOut(context, open, planned, planned.plan, flags);
+}
+
+async function applySaved(context: CommandContext, name: string, flags: ApplyFlags): Promise<ExitCode> {
+  const path = isAbsolute(name) ? name : join(context.cwd, name);
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    return fail(
+      "RL2004",
+      `The plan ${name} cannot be read: ${messageOf(error)}. Make one with \`rlcli plan -o ${name}\`.`,
+    );
+  }
+  const saved = decodePlan(text, name);
+  const { open, planned } = await makePlan(context, saved.options);
+  const stale = checkStale(saved, { lineage: planned.lineage, records: planned.records, inputs: planned.inputs });
+  if (hasErrors(stale)) throw new RlcliError(stale);
+  if (!planned.isValid) {
+    reportFailure(context, planned.diagnostics);
+    return EXIT.failed;
+  }
+  return carryOut(context, open, planned, { ...planned.plan, changes: saved.changes }, flags);
+}
+
+async function carryOut(
+  context: CommandContext,
+  open: OpenProject,
+  planned: PlannedProject,
+  plan: PlanResult,
+  flags: ApplyFlags,
+): Promise<ExitCode> {
+  const view = progressView(context);
+  const { stop, kill } = context.interruption();
+  const history = recordEvents(open.context.dataFolder);
+  const onStop = (forced: boolean) => () =>
+    view.on({ type: "apply.stopping", at: new Date().toISOString(), signal: "SIGINT", forced });
+  stop.addEventListener("abort", onStop(false), { once: true });
+  kill.addEventListener("abort", onStop(true), { once: true });
+  let result: ApplyResult;
+  try {
+    result = await applyChanges({
+      changes: plan.changes,
+      spec: open.spec,
+      kinds: open.kinds,
+      store: open.store,
+      records: planned.records,
+      facts: planned.refreshed.facts,
+      observations: planned.refreshed.observations,
+      identities: plan.identities,
+      project: open.context,
+      stop,
+      kill,
+      detach: flags.detach ?? false,
+      weights: flags.weights ?? false,
+      parallelism: flags.parallelism ?? DEFAULT_PARALLELISM,
+      now: () => new Date(),
+      emit: (event) => {
+        history.append(event);
+        view.on(event);
+      },
+    });
+  } finally {
+    view.close();
+    history.close();
+  }
+  context.report(result.diagnostics);
+  if (!context.isJson) context.out(renderResult(result, stop.aborted, context.style));
+  if (kill.aborted) return EXIT.interrupted;
+  return result.counts.failed + result.counts.interrupted + result.counts.skipped > 0 ? EXIT.failed : EXIT.done;
+}
+
+function progressView(context: CommandContext): ProgressView {
+  if (context.isJson) return jsonProgress({ write: context.out, isTTY: false, columns: 0 });
+  return new TextProgress({ write: context.err, isTTY: context.isTerminal, columns: context.width }, context.style);
+}
+
+async function confirm(context: CommandContext, isDestroy: boolean): Promise<boolean> {
+  if (!context.isTerminal || context.isJson) {
+    fail(
+      "RL9008",
+      "Nobody can be asked here, so nothing was changed. Add --auto-approve to go ahead, or save a plan with `rlcli plan -o FILE` and apply that.",
+    );
+  }
+  const question = isDestroy ? "Destroy all of this? Only `yes` goes on: " : "Carry this out? Only `yes` goes on: ";
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    const answer = await prompt.question(`\n${context.style.bold(question)}`);
+    if (answer.trim() === "yes") return true;
+    context.err("Nothing was changed.\n");
+    return false;
+  } finally {
+    prompt.close();
+  }
+}

@@ -1,0 +1,136 @@
+/** `rlcli checkpoint list` and `rlcli prune`: what is kept of runs, and what may go. */
+import { createInterface } from "node:readline/promises";
+import { type Address, nameOf } from "../../address.ts";
+import { fail, RlcliError } from "../../diagnostic.ts";
+import { shortDigest } from "../../digest.ts";
+import { refresh } from "../../engine/refresh.ts";
+import type { Observation } from "../../kind.ts";
+import { type Doomed, findDoomed, pruneDoomed } from "../../kinds/prune.ts";
+import { kinds } from "../../kinds/registry.ts";
+import type { Kept, RunSeen } from "../../kinds/run/observe.ts";
+import { withLease } from "../../state/lease.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { openWith } from "../open.ts";
+import type { SpecOptions } from "../options.ts";
+import type { OpenProject } from "../project.ts";
+import { bytes } from "../views/units.ts";
+
+export const CHECKPOINTS_JSON_VERSION = 1;
+
+/** What refresh sees of every run, recorded or only in the spec. */
+async function runsOf(context: CommandContext, open: OpenProject) {
+  const { records, diagnostics } = await open.store.list();
+  if (diagnostics.length > 0) throw new RlcliError(diagnostics);
+  const seen = await refresh({ spec: open.spec, kinds, records, project: open.context, signal: context.outputClosed });
+  const runs = new Map<Address, readonly Kept[]>();
+  for (const [address, observation] of seen.observations) {
+    if (address.startsWith("run.")) runs.set(address, (observation as Observation<RunSeen>).seen.kept);
+  }
+  return { records, runs };
+}
+
+export async function checkpointList(
+  context: CommandContext,
+  run: string | undefined,
+  flags: Partial<SpecOptions>,
+): Promise<ExitCode> {
+  const open = await openWith(context, flags);
+  const { records, runs } = await runsOf(context, open);
+  const rows = [...runs].flatMap(([address, kept]) =>
+    run !== undefined && nameOf(address) !== run.replace(/^run\./, "")
+      ? []
+      : kept.flatMap((incarnation) =>
+          incarnation.durable.map((checkpoint) => ({
+            address,
+            generation: shortDigest(incarnation.generation),
+            incarnation: incarnation.incarnation,
+            isCurrent:
+              records.get(address)?.hash === incarnation.generation &&
+              records.get(address)?.incarnation === incarnation.incarnation,
+            step: checkpoint.step,
+            training: checkpoint.training,
+            ...(checkpoint.sampler ? { sampler: checkpoint.sampler } : {}),
+            isFinal: checkpoint.final !== undefined,
+          })),
+        ),
+  );
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: CHECKPOINTS_JSON_VERSION, checkpoints: rows })}\n`);
+    return EXIT.done;
+  }
+  if (rows.length === 0) context.err("No checkpoints are kept here.\n");
+  for (const row of rows) {
+    const marks = [row.isFinal ? "final" : "", row.isCurrent ? "" : "earlier generation"].filter(Boolean).join(", ");
+    context.out(
+      `${row.address}@${row.step}  ${row.generation}/${row.incarnation}  ${row.sampler ?? row.training}${marks ? `  (${marks})` : ""}\n`,
+    );
+  }
+  return EXIT.done;
+}
+
+export interface PruneFlags extends Partial<SpecOptions> {
+  readonly autoApprove?: boolean;
+  readonly keepGenerations?: number;
+  readonly forgotten?: boolean;
+  readonly dryRun?: boolean;
+}
+
+/** Deletes what the retention policy does not keep, after saying what and how many bytes. */
+export async function prune(context: CommandContext, flags: PruneFlags): Promise<ExitCode> {
+  const open = await openWith(context, flags);
+  const { records, runs } = await runsOf(context, open);
+  const doomed = findDoomed(
+    { project: open.context, spec: open.spec, records, runs },
+    {
+      forgotten: flags.forgotten ?? false,
+      ...(flags.keepGenerations === undefined ? {} : { keepGenerations: flags.keepGenerations }),
+    },
+  );
+  const total = doomed.reduce((sum, item) => sum + item.bytes, 0);
+  if (context.isJson) {
+    const items = doomed.map(({ what, bytes: size, reason, address }) => ({
+      what,
+      bytes: size,
+      reason,
+      ...(address ? { address } : {}),
+    }));
+    context.out(`${JSON.stringify({ formatVersion: 1, items, bytes: total, isDryRun: flags.dryRun ?? false })}\n`);
+  } else {
+    for (const item of doomed) context.out(`${item.what}  ${bytes(item.bytes)}  ${context.style.dim(item.reason)}\n`);
+    context.out(doomed.length === 0 ? "Nothing to prune.\n" : `${doomed.length} to delete, ${bytes(total)}.\n`);
+  }
+  if (doomed.length === 0 || flags.dryRun) return EXIT.done;
+  if (!flags.autoApprove && !(await agree(context))) return EXIT.failed;
+  const failed = await deleteAll(open, doomed);
+  if (failed.length > 0) throw new RlcliError(failed.flatMap((error) => error.diagnostics));
+  if (!context.isJson) context.out(`Deleted, ${bytes(total)} freed.\n`);
+  return EXIT.done;
+}
+
+/** Under each run's lease, so that nothing goes that a worker is about to need. */
+async function deleteAll(open: OpenProject, doomed: readonly Doomed[]): Promise<readonly RlcliError[]> {
+  const failed: RlcliError[] = [];
+  const groups = new Map<Address | undefined, Doomed[]>();
+  for (const item of doomed) groups.set(item.address, [...(groups.get(item.address) ?? []), item]);
+  for (const [address, items] of groups) {
+    try {
+      if (address === undefined) pruneDoomed(items);
+      else await withLease(open.store, address, "rlcli prune", async () => pruneDoomed(items));
+    } catch (error) {
+      if (!(error instanceof RlcliError)) throw error;
+      failed.push(error);
+    }
+  }
+  return failed;
+}
+
+async function agree(context: CommandContext): Promise<boolean> {
+  if (!context.isTerminal || context.isJson)
+    fail("RL9008", "Nobody can be asked here, so nothing was deleted. Add --auto-approve to go ahead.");
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return (await prompt.question("Delete these? Only `yes` goes on: ")).trim() === "yes";
+  } finally {
+    prompt.close();
+  }
+}

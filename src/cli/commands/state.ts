@@ -1,0 +1,137 @@
+/** `rlcli state list|show|push`, `rlcli show`, `rlcli output`: what is remembered. None of them looks at servers. */
+import { readFileSync } from "node:fs";
+import type { Address } from "../../address.ts";
+import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { resultsOf } from "../../kinds/run/identity.ts";
+import { withLease } from "../../state/lease.ts";
+import { RECOVERY_VERSION, type RecoveryFile } from "../../state/recovery.ts";
+import type { StateRecord } from "../../state-record.ts";
+import { didYouMean } from "../../suggest.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { openWith } from "../open.ts";
+import type { SpecOptions } from "../options.ts";
+import { type OpenProject, openFolder } from "../project.ts";
+import { renderRecord } from "../views/record.ts";
+import { toAddress } from "./plan.ts";
+
+export const OUTPUT_JSON_VERSION = 1;
+
+/** The state beside the spec, also where the spec itself does not load. */
+async function openState(
+  context: CommandContext,
+  flags: Partial<SpecOptions>,
+): Promise<Pick<OpenProject, "store" | "context">> {
+  try {
+    return await openWith(context, flags);
+  } catch (error) {
+    if (!(error instanceof RlcliError)) throw error;
+    return openFolder({ cwd: context.cwd, env: context.env });
+  }
+}
+
+async function records(
+  context: CommandContext,
+  flags: Partial<SpecOptions>,
+): Promise<ReadonlyMap<Address, StateRecord>> {
+  const { store } = await openState(context, flags);
+  const { records: found, diagnostics } = await store.list();
+  if (diagnostics.length > 0) throw new RlcliError(diagnostics);
+  return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+export async function stateList(context: CommandContext, flags: Partial<SpecOptions>): Promise<ExitCode> {
+  const found = await records(context, flags);
+  if (context.isJson)
+    context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, records: [...found.values()] })}\n`);
+  else for (const address of found.keys()) context.out(`${address}\n`);
+  return EXIT.done;
+}
+
+export async function stateShow(context: CommandContext, text: string, flags: Partial<SpecOptions>): Promise<ExitCode> {
+  const record = pick(await records(context, flags), text);
+  context.out(`${JSON.stringify(record, undefined, context.isJson ? undefined : 2)}\n`);
+  return EXIT.done;
+}
+
+export async function show(
+  context: CommandContext,
+  text: string | undefined,
+  flags: Partial<SpecOptions>,
+): Promise<ExitCode> {
+  const found = await records(context, flags);
+  const chosen = text === undefined ? [...found.values()] : [pick(found, text)];
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, records: chosen })}\n`);
+    return EXIT.done;
+  }
+  if (chosen.length === 0) context.out("Nothing has been applied here yet. `rlcli apply` makes what the spec says.\n");
+  else context.out(chosen.map((record) => renderRecord(record, context.style)).join("\n"));
+  return EXIT.done;
+}
+
+function pick(found: ReadonlyMap<Address, StateRecord>, text: string): StateRecord {
+  const record = found.get(toAddress(text));
+  return (
+    record ??
+    fail("RL9005", `The state has no ${text}.${didYouMean(text, found.keys())} \`rlcli state list\` lists what it has.`)
+  );
+}
+
+/** Values that other programs want: where checkpoints are, and how good. By `address.name`. */
+function outputsOf(found: ReadonlyMap<Address, StateRecord>): Record<string, string | number> {
+  const outputs: Record<string, string | number> = {};
+  for (const [address, record] of found) {
+    if (!address.startsWith("run.") || record.status !== "ready") continue;
+    const results = resultsOf(record);
+    if (results?.sampler ?? results?.training)
+      outputs[`${address}.checkpoint`] = (results?.sampler ?? results?.training) as string;
+    if (results?.training) outputs[`${address}.training_checkpoint`] = results.training;
+    if (results?.step !== undefined) outputs[`${address}.step`] = results.step;
+    if (results?.loss !== undefined) outputs[`${address}.loss`] = results.loss;
+    if (results?.heldOutLoss !== undefined) outputs[`${address}.held_out_loss`] = results.heldOutLoss;
+  }
+  return outputs;
+}
+
+export async function output(
+  context: CommandContext,
+  name: string | undefined,
+  flags: Partial<SpecOptions>,
+): Promise<ExitCode> {
+  const outputs = outputsOf(await records(context, flags));
+  if (name !== undefined) {
+    const value =
+      outputs[name] ??
+      fail(
+        "RL9005",
+        `There is no output ${name}.${didYouMean(name, Object.keys(outputs))} \`rlcli output\` lists them.`,
+      );
+    context.out(`${context.isJson ? JSON.stringify(value) : value}\n`);
+    return EXIT.done;
+  }
+  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, outputs })}\n`);
+  else for (const [key, value] of Object.entries(outputs)) context.out(`${key} = ${value}\n`);
+  return EXIT.done;
+}
+
+/** Puts a record back that an apply could not store. Refused if the state has moved on since. */
+export async function statePush(context: CommandContext, file: string, flags: Partial<SpecOptions>): Promise<ExitCode> {
+  let saved: RecoveryFile;
+  try {
+    saved = JSON.parse(readFileSync(file, "utf8")) as RecoveryFile;
+  } catch (error) {
+    return fail("RL9005", `${file} is not a recovery file: ${messageOf(error)}.`);
+  }
+  if (saved.formatVersion !== RECOVERY_VERSION || typeof saved.draft?.address !== "string") {
+    fail(
+      "RL9005",
+      `${file} is not a recovery file of this version of rlcli. It should be one that a failed apply named.`,
+    );
+  }
+  const { store } = await openState(context, flags);
+  const written = await withLease(store, saved.draft.address, "rlcli state push", (lease) =>
+    store.write(saved.draft, { expect: saved.expect, fence: lease.record.token }),
+  );
+  context.out(`Stored ${written.address} as version ${written.version}. ${file} is not needed any more.\n`);
+  return EXIT.done;
+}

@@ -1,0 +1,185 @@
+/** `rlcli status` and `rlcli logs`: what runs now, and what runs say. They look; they start and change nothing. */
+import { closeSync, openSync, readSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Address, nameOf } from "../../address.ts";
+import { fail } from "../../diagnostic.ts";
+import { serverFolder } from "../../kinds/connect.ts";
+import { EventTail } from "../../kinds/run/attach.ts";
+import { resultsOf } from "../../kinds/run/identity.ts";
+import { runFolder } from "../../kinds/run/observe.ts";
+import type { RunEvent } from "../../run-record.ts";
+import { readRuntime } from "../../servers/runtime.ts";
+import type { StateRecord } from "../../state-record.ts";
+import { didYouMean } from "../../suggest.ts";
+import { type RunProgress, readRunRecord } from "../../training/progress.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { openWith } from "../open.ts";
+import type { SpecOptions } from "../options.ts";
+import type { OpenProject } from "../project.ts";
+import { compact, duration } from "../views/units.ts";
+
+export const STATUS_JSON_VERSION = 1;
+
+interface StatusRow {
+  readonly address: string;
+  readonly status: string;
+  readonly detail: string;
+}
+
+export async function status(context: CommandContext, flags: Partial<SpecOptions>): Promise<ExitCode> {
+  const open = await openWith(context, flags);
+  const [{ records }, leases] = await Promise.all([open.store.list(), open.store.leases()]);
+  const rows: StatusRow[] = [];
+  for (const node of open.spec?.nodes.values() ?? []) {
+    if (node.kind === "server") rows.push(serverRow(open, node.address));
+    if (node.kind === "dataset") rows.push(datasetRow(node.address, records.get(node.address)));
+    if (node.kind === "run") rows.push(runRow(open, node.address, records.get(node.address)));
+  }
+  if (context.isJson) {
+    const held = leases.map(({ address, owner, acquiredAt }) => ({
+      address,
+      owner: owner.purpose,
+      pid: owner.process.pid,
+      host: owner.host,
+      acquiredAt,
+    }));
+    context.out(`${JSON.stringify({ formatVersion: STATUS_JSON_VERSION, resources: rows, leases: held })}\n`);
+    return EXIT.done;
+  }
+  const width = Math.max(0, ...rows.map((row) => row.address.length));
+  const middle = Math.max(0, ...rows.map((row) => row.status.length));
+  for (const { address, status: word, detail } of rows) {
+    context.out(
+      `${context.style.bold(address.padEnd(width))}  ${paint(context, word)(word.padEnd(middle))}  ${detail}\n`.replace(
+        / +\n$/,
+        "\n",
+      ),
+    );
+  }
+  return EXIT.done;
+}
+
+function paint({ style }: CommandContext, word: string): (text: string) => string {
+  if (word === "ready" || word === "running") return style.green;
+  if (word === "failed" || word === "died") return style.red;
+  return word === "working" || word === "interrupted" ? style.yellow : style.dim;
+}
+
+function serverRow(open: OpenProject, address: Address): StatusRow {
+  const seen = readRuntime(serverFolder(open.context.dataFolder, address));
+  switch (seen.state) {
+    case "running":
+      return {
+        address,
+        status: "running",
+        detail: `${seen.runtime.url}, ${seen.runtime.model}, pid ${seen.runtime.process.pid}`,
+      };
+    case "died":
+      return { address, status: "died", detail: `pid ${seen.pid} ended without a clean stop` };
+    case "stopped":
+      return { address, status: "stopped", detail: "starts when it is needed" };
+    case "never":
+      return { address, status: "not started", detail: "" };
+  }
+}
+
+function datasetRow(address: string, record: StateRecord | undefined): StatusRow {
+  const rows = record?.results.rows;
+  return { address, status: record ? "ready" : "not imported", detail: rows === undefined ? "" : `${rows} rows` };
+}
+
+function runRow(open: OpenProject, address: Address, record: StateRecord | undefined): StatusRow {
+  if (!record) return { address, status: "not trained", detail: "" };
+  const progress = readRunRecord(runFolder(open.context.dataFolder, nameOf(address), record.hash, record.incarnation));
+  const word = progress.workerAlive ? "working" : record.status === "working" ? "interrupted" : record.status;
+  return { address, status: word, detail: runDetail(progress, record) };
+}
+
+function runDetail({ order, step, lastMetrics, worker, workerAlive }: RunProgress, record: StateRecord): string {
+  const goal = order && "steps" in order.length ? `/${order.length.steps}` : "";
+  const parts = [`step ${Math.max(step, resultsOf(record)?.step ?? 0)}${goal}`];
+  if (lastMetrics) parts.push(`loss ${lastMetrics.loss.toFixed(4)}`);
+  if (lastMetrics && workerAlive) parts.push(`${compact(lastMetrics.tokensPerSecond)} tokens/s`);
+  if (worker && workerAlive)
+    parts.push(`pid ${worker.process.pid}, for ${duration((Date.now() - Date.parse(worker.startedAt)) / 1000)}`);
+  return parts.join(", ");
+}
+
+export interface LogsFlags extends Partial<SpecOptions> {
+  readonly follow?: boolean;
+}
+
+const POLL_MS = 200;
+
+/** What a run's worker said and did, oldest first; with --follow until the worker has ended. */
+export async function logs(context: CommandContext, name: string, flags: LogsFlags): Promise<ExitCode> {
+  const open = await openWith(context, flags);
+  const run = name.replace(/^run\./, "");
+  const record = await open.store.read(`run.${run}`);
+  if (!record) {
+    const known = [...(await open.store.list()).records.keys()];
+    return fail("RL9005", `run.${run} has not been started.${didYouMean(`run.${run}`, known)}`);
+  }
+  const folder = runFolder(open.context.dataFolder, run, record.hash, record.incarnation);
+  const words = new TextTail(join(folder, "log.txt"));
+  const events = new EventTail(join(folder, "events.jsonl"), 0);
+  for (;;) {
+    const isAlive = readRunRecord(folder).workerAlive;
+    context.out(words.read());
+    for (const event of events.read())
+      context.out(context.isJson ? `${JSON.stringify(event)}\n` : `${renderEvent(event)}\n`);
+    if (!flags.follow || !isAlive || context.outputClosed.aborted) return EXIT.done;
+    await sleep(POLL_MS);
+  }
+}
+
+function renderEvent(event: RunEvent): string {
+  const time = event.at.slice(11, 19);
+  switch (event.t) {
+    case "phase":
+      return `${time} ${event.phase}${event.detail ? ` (${event.detail})` : ""}`;
+    case "progress": {
+      const heldOut = event.heldOutLoss === undefined ? "" : ` held-out ${event.heldOutLoss.toFixed(4)}`;
+      return `${time} step ${event.step}/${event.steps} loss ${event.loss.toFixed(4)}${heldOut} ${compact(event.tokensPerSecond)} tokens/s`;
+    }
+    case "checkpoint":
+      return `${time} checkpoint at step ${event.step}: ${event.path}`;
+    case "warning":
+      return `${time} warning ${event.diagnostic.code}: ${event.diagnostic.detail}`;
+    case "end":
+      return [
+        `${time} ${event.end.status} at step ${event.end.step}`,
+        ...(event.end.diagnostics ?? []).map((d) => `${time} ${d.code}: ${d.detail}`),
+      ].join("\n");
+  }
+}
+
+/** Reads a text file as it grows. */
+class TextTail {
+  readonly #path: string;
+  #offset = 0;
+  constructor(path: string) {
+    this.#path = path;
+  }
+  read(): string {
+    let fd: number;
+    try {
+      fd = openSync(this.#path, "r");
+    } catch {
+      return "";
+    }
+    try {
+      const parts: Buffer[] = [];
+      for (;;) {
+        const chunk = Buffer.alloc(1 << 16);
+        const count = readSync(fd, chunk, 0, chunk.length, this.#offset);
+        if (count === 0) return Buffer.concat(parts).toString("utf8");
+        this.#offset += count;
+        parts.push(chunk.subarray(0, count));
+      }
+    } finally {
+      closeSync(fd);
+    }
+  }
+}

@@ -1,0 +1,100 @@
+/** Opens what a command works on: the spec, the state beside it, and the plan that follows from both. */
+import { homedir } from "node:os";
+import { join } from "node:path";
+import type { Address } from "../address.ts";
+import { loadSpec } from "../config/load.ts";
+import { type Diagnostic, hasErrors } from "../diagnostic.ts";
+import { type Refreshed, refresh } from "../engine/refresh.ts";
+import type { Kinds, ProjectContext } from "../kind.ts";
+import { kinds } from "../kinds/registry.ts";
+import { type PlanResult, planChanges } from "../plan/plan.ts";
+import type { Spec, SpecInput } from "../spec.ts";
+import { LocalStateStore } from "../state/backends/local.ts";
+import type { StateStore } from "../state/store.ts";
+import type { StateRecord } from "../state-record.ts";
+
+export interface OpenOptions {
+  readonly files: readonly string[];
+  readonly variables: Readonly<Record<string, string>>;
+  readonly variableFiles: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+export interface OpenProject {
+  readonly spec: Spec | undefined;
+  readonly context: ProjectContext;
+  readonly store: StateStore;
+  readonly kinds: Kinds;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+export async function openProject(options: OpenOptions): Promise<OpenProject> {
+  const { spec, diagnostics } = await loadSpec(options);
+  return { ...openFolder(options, spec), spec, diagnostics };
+}
+
+/** The state of a folder, also where its spec is gone or does not load. */
+export function openFolder(
+  options: Pick<OpenOptions, "cwd" | "env">,
+  spec?: Spec,
+): Omit<OpenProject, "diagnostics" | "spec"> {
+  const folder = spec?.folder ?? options.cwd;
+  const dataFolder = join(folder, ".rlcli");
+  const context: ProjectContext = {
+    project: spec?.project ?? "",
+    folder,
+    dataFolder,
+    cacheFolder: cacheFolder(options.env),
+    env: options.env,
+  };
+  return { context, store: new LocalStateStore(join(dataFolder, "state")), kinds };
+}
+
+/** Built-in models and the like: shared by projects, safe to delete. */
+export function cacheFolder(env: Readonly<Record<string, string | undefined>>): string {
+  return env.RLCLI_CACHE ?? join(env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "rlcli");
+}
+
+export interface PlanRequest {
+  readonly targets: readonly Address[];
+  readonly replace: readonly Address[];
+  readonly destroy: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface PlannedProject {
+  readonly plan: PlanResult;
+  readonly refreshed: Refreshed;
+  readonly records: ReadonlyMap<Address, StateRecord>;
+  readonly lineage: string | undefined;
+  /** Everything that was read to make the plan. */
+  readonly inputs: readonly SpecInput[];
+  readonly diagnostics: readonly Diagnostic[];
+  readonly isValid: boolean;
+}
+
+/** Refresh and plan; takes no lock and changes nothing. */
+export async function planProject(open: OpenProject, request: PlanRequest): Promise<PlannedProject> {
+  const [{ records, diagnostics: damage }, lineage] = await Promise.all([open.store.list(), open.store.lineage()]);
+  const spec = request.destroy ? undefined : open.spec;
+  const input = { spec, kinds: open.kinds, records, project: open.context, signal: request.signal };
+  const refreshed = await refresh(input);
+  const plan = planChanges({
+    ...input,
+    facts: refreshed.facts,
+    observations: refreshed.observations,
+    targets: request.targets,
+    replace: request.replace,
+  });
+  const diagnostics = [...open.diagnostics, ...damage, ...refreshed.diagnostics, ...plan.diagnostics];
+  return {
+    plan,
+    refreshed,
+    records,
+    lineage,
+    inputs: [...(spec?.inputs ?? []), ...refreshed.inputs],
+    diagnostics,
+    isValid: !hasErrors(diagnostics),
+  };
+}

@@ -1,0 +1,105 @@
+/** Commands that look at what is there: show, status, logs, output, state, checkpoint, prune. */
+
+import type { PruneFlags } from "../commands/checkpoint.ts";
+import type { LogsFlags } from "../commands/status.ts";
+import { bindSpecOptions, type SpecOptions, wholeNumber } from "../options.ts";
+import type { Register } from "../register.ts";
+
+const registerShow: Register = (program, run) => {
+  bindSpecOptions(program.command("show"))
+    .summary("show what was applied")
+    .description("Shows the state: what was applied, with results.")
+    .argument("[address]", "one resource, for example run.agent")
+    .action((address: string | undefined, flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/state.ts")).show(context, address, flags)),
+    );
+};
+
+const registerStatus: Register = (program, run) => {
+  bindSpecOptions(program.command("status"))
+    .summary("show what runs now and how far it is")
+    .description("Shows servers, datasets and runs as they are now. Starts nothing.")
+    .action((flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/status.ts")).status(context, flags)),
+    );
+};
+
+const registerLogs: Register = (program, run) => {
+  bindSpecOptions(program.command("logs"), { hasShort: false })
+    .summary("print what a run's worker said and did")
+    .description("Prints a run's log and progress.")
+    .argument("<run>", "name or address of the run")
+    .option("-f, --follow", "go on until the run ends")
+    .action((name: string, flags: LogsFlags) =>
+      run(async (context) => (await import("../commands/status.ts")).logs(context, name, flags)),
+    );
+};
+
+const registerOutput: Register = (program, run) => {
+  bindSpecOptions(program.command("output"))
+    .summary("print results for other programs")
+    .description("Prints checkpoint paths and final metrics of runs; one of them bare if it is named.")
+    .argument("[name]", "for example run.agent.checkpoint")
+    .action((name: string | undefined, flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/state.ts")).output(context, name, flags)),
+    );
+};
+
+const registerState: Register = (program, run) => {
+  const state = program
+    .command("state")
+    .summary("look at and mend the state")
+    .description("Looks at and mends the state.");
+  bindSpecOptions(state.command("list"))
+    .summary("list what is recorded")
+    .action((flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/state.ts")).stateList(context, flags)),
+    );
+  bindSpecOptions(state.command("show"))
+    .summary("print one record as JSON")
+    .argument("<address>", "for example run.agent")
+    .action((address: string, flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/state.ts")).stateShow(context, address, flags)),
+    );
+  bindSpecOptions(state.command("push"))
+    .summary("put back a record that an apply could not store")
+    .argument("<file>", "the recovery file that apply named")
+    .action((file: string, flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/state.ts")).statePush(context, file, flags)),
+    );
+};
+
+const registerCheckpoint: Register = (program, run) => {
+  const checkpoint = program.command("checkpoint").summary("look at checkpoints").description("Looks at checkpoints.");
+  bindSpecOptions(checkpoint.command("list"))
+    .summary("list the checkpoints that are kept")
+    .argument("[run]", "only of this run")
+    .action((name: string | undefined, flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/checkpoint.ts")).checkpointList(context, name, flags)),
+    );
+};
+
+const registerPrune: Register = (program, run) => {
+  bindSpecOptions(program.command("prune"))
+    .summary("delete what the retention policy does not keep")
+    .description(
+      "Says what would go and how many bytes, asks, and deletes. Final and best checkpoints and the last ones of each run stay.",
+    )
+    .option("--keep-generations <n>", "earlier generations to keep of each run (default: all)", wholeNumber(0))
+    .option("--forgotten", "also all of runs that are no longer in the spec")
+    .option("--dry-run", "only say what would go")
+    .option("-y, --auto-approve", "do not ask")
+    .action((flags: PruneFlags) =>
+      run(async (context) => (await import("../commands/checkpoint.ts")).prune(context, flags)),
+    );
+};
+
+export const LOOK_COMMANDS: readonly Register[] = [
+  registerStatus,
+  registerLogs,
+  registerShow,
+  registerOutput,
+  registerCheckpoint,
+  registerPrune,
+  registerState,
+];

@@ -1,0 +1,120 @@
+/** From what a user names (a run, a checkpoint, a model, a URL) to a connected server and weights on it. */
+import { type Address, parseAddress } from "../address.ts";
+import { diagnostic, fail, RlcliError } from "../diagnostic.ts";
+import { type Connection, connect, type ServerSettings, serverSettings } from "../kinds/connect.ts";
+import { findCheckpoint } from "../kinds/run/find.ts";
+import { resultsOf } from "../kinds/run/identity.ts";
+import { runFolder } from "../kinds/run/observe.ts";
+import type { SpecNode } from "../spec.ts";
+import type { StateRecord } from "../state-record.ts";
+import { didYouMean } from "../suggest.ts";
+import { adhocSpec } from "./adhoc.ts";
+import type { CommandContext } from "./context.ts";
+import { openWith } from "./open.ts";
+import type { SpecOptions } from "./options.ts";
+import { type OpenProject, openProject } from "./project.ts";
+
+export interface TargetFlags extends Partial<SpecOptions> {
+  readonly server?: string;
+  readonly model?: string;
+  readonly baseUrl?: string;
+}
+
+export interface Target {
+  readonly open: OpenProject;
+  readonly settings: ServerSettings;
+  /** Starts an embedded server on need. */
+  connect(): Promise<Connection>;
+}
+
+/** The project whose spec the flags name; an ad-hoc one where a model or a URL is given instead. */
+export async function openTarget(context: CommandContext, flags: TargetFlags): Promise<Target> {
+  const isAdhoc = flags.model !== undefined || flags.baseUrl !== undefined;
+  const open = isAdhoc ? await openAdhocServer(context, flags) : await openWith(context, flags);
+  const settings = serverSettings(serverNode(open, flags.server));
+  return {
+    open,
+    settings,
+    connect: () => connect(settings, open.context, { onPhase: (text) => context.err(`${text}\n`) }),
+  };
+}
+
+async function openAdhocServer(context: CommandContext, { model, baseUrl }: TargetFlags): Promise<OpenProject> {
+  const server = baseUrl
+    ? { backend: "external", url: baseUrl, model: model ?? "builtin:tiny" }
+    : { backend: "embedded", model: absoluteModel(context, model as string) };
+  const { file } = adhocSpec(context, "server", { servers: { default: server } });
+  const open = await openProject({
+    files: [file],
+    variables: {},
+    variableFiles: [],
+    cwd: context.cwd,
+    env: context.env,
+  });
+  if (!open.spec) throw new RlcliError(open.diagnostics);
+  return open;
+}
+
+/** A model folder given on the command line is meant from where the user stands. */
+export function absoluteModel(context: CommandContext, model: string): string {
+  return /^\.{1,2}\//.test(model) ? new URL(model, `file://${context.cwd}/`).pathname : model;
+}
+
+function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {
+  const servers = [...(spec?.nodes.values() ?? [])].filter((node) => node.kind === "server");
+  const names = servers.map((node) => node.name);
+  if (name === undefined && servers.length === 1) return servers[0] as SpecNode;
+  const found = servers.find((node) => node.name === name || node.address === name);
+  if (found) return found;
+  if (name === undefined)
+    fail("RL9003", `The spec has ${names.length} servers (${names.join(", ")}): say which with --server.`);
+  return fail("RL9005", `The spec has no server \`${name}\`.${didYouMean(name, names)}`);
+}
+
+export interface Weights {
+  readonly address: Address;
+  readonly step: number;
+  readonly training: string;
+  readonly sampler?: string;
+}
+
+/** The weights of a run: `assistant`, `run.assistant`, `assistant@40`, `assistant@best`. */
+export async function weightsOf(open: OpenProject, text: string): Promise<Weights> {
+  const [name, selector] = text.replace(/^run\./, "").split("@") as [string, string | undefined];
+  const address = `run.${name}` as const;
+  if (!parseAddress(address)) fail("RL9003", `\`${text}\` does not name a run.`);
+  const record = await open.store.read(address);
+  if (!record) {
+    const known = [...(await open.store.list()).records.keys()].filter((key) => key.startsWith("run."));
+    fail(
+      "RL9005",
+      `${address} has not been trained.${didYouMean(address, known)} \`rlcli apply\` trains what the spec says.`,
+    );
+  }
+  const found = selector === undefined ? finalOf(record) : selected(open, record, name, selector);
+  if (!found) {
+    const hint =
+      selector === undefined
+        ? "Its training has not reached a checkpoint yet; `rlcli status` shows how far it is."
+        : "`rlcli checkpoint list` shows what is kept.";
+    throw new RlcliError(diagnostic("RL9005", `${text} has no checkpoint. ${hint}`, { address }));
+  }
+  return { address, ...found };
+}
+
+function finalOf(record: StateRecord): Omit<Weights, "address"> | undefined {
+  const results = resultsOf(record);
+  return results?.training === undefined
+    ? undefined
+    : { step: results.step, training: results.training, ...(results.sampler ? { sampler: results.sampler } : {}) };
+}
+
+function selected(
+  open: OpenProject,
+  record: StateRecord,
+  name: string,
+  selector: string,
+): Omit<Weights, "address"> | undefined {
+  const folder = runFolder(open.context.dataFolder, name, record.hash, record.incarnation);
+  return findCheckpoint(folder, selector === "best" ? { best: true } : { steps: Number(selector) });
+}

@@ -1,0 +1,22 @@
+/** Quantities in few characters. */
+
+/** 950, 12.3k, 4.5M. */
+export function compact(count: number): string {
+  if (count < 10_000) return String(Math.round(count));
+  if (count < 1e6) return `${(count / 1e3).toFixed(count < 1e5 ? 1 : 0)}k`;
+  return `${(count / 1e6).toFixed(1)}M`;
+}
+
+/** 3.2 s, 41 s, 12 min, 2.5 h. */
+export function duration(seconds: number): string {
+  if (seconds < 90) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
+  return `${(seconds / 3600).toFixed(1)} h`;
+}
+
+/** 512 B, 1.4 MB; powers of ten, as disks are sold and `ls --si` counts. */
+export function bytes(count: number): string {
+  if (count < 1000) return `${count} B`;
+  const unit = count < 1e6 ? "kB" : count < 1e9 ? "MB" : "GB";
+  return `${(count / { kB: 1e3, MB: 1e6, GB: 1e9 }[unit]).toFixed(1)} ${unit}`;
+}

@@ -1,0 +1,57 @@
+/** What the kinds share in turning a block into an identity. */
+import type { KindName } from "../address.ts";
+import { type BlockName, fieldAt } from "../config/fields.ts";
+import { digestJson } from "../digest.ts";
+import type { Identity, Upstream } from "../kind.ts";
+import type { ChangeRule, SpecAttribute, SpecNode } from "../spec.ts";
+import { isSecret, type Json, type Value } from "../value.ts";
+
+/** The `x-change` of a path of a kind's block; what the schema no longer knows is an update. */
+export function ruleOf(kind: KindName, path: string): ChangeRule {
+  return fieldAt(kind as BlockName, path)?.change ?? "update";
+}
+
+/** Values that make a thing what it is: written leaves whose change replaces it, without names and defaults. */
+export function hashedLeaves(attributes: ReadonlyMap<string, SpecAttribute>): Record<string, Value> {
+  const leaves: Record<string, Value> = {};
+  for (const [path, attribute] of attributes) {
+    if (attribute.change === "replace" && !attribute.isDefault) leaves[path] = attribute.value;
+  }
+  return leaves;
+}
+
+/** The identity of a kind whose attributes speak for themselves. */
+export function plainIdentity(node: SpecNode): Identity {
+  return {
+    attributes: node.attributes,
+    because: new Map(),
+    hash: digestJson({ kind: node.kind, leaves: hashedLeaves(node.attributes) }),
+  };
+}
+
+/** The block that a reference field names, as planned. */
+export function referenced(node: SpecNode, path: string, upstream: (to: never) => Upstream): Upstream | undefined {
+  const reference = node.references.find((candidate) => candidate.path === path);
+  return reference && upstream(reference.to as never);
+}
+
+export function numberAt(node: SpecNode, path: string): number | undefined {
+  const value = node.attributes.get(path)?.value;
+  return typeof value === "number" ? value : undefined;
+}
+
+export function stringAt(node: SpecNode, path: string): string | undefined {
+  const value = node.attributes.get(path)?.value;
+  return typeof value === "string" ? value : undefined;
+}
+
+/** The name of the secret that a field holds. */
+export function secretAt(node: SpecNode, path: string): string | undefined {
+  const value = node.attributes.get(path)?.value;
+  return isSecret(value) ? value.$secret : undefined;
+}
+
+/** A value for JSON, with secrets as their names. */
+export function plain(value: Value | undefined): Json {
+  return (value ?? null) as Json;
+}

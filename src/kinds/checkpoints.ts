@@ -1,0 +1,82 @@
+/** Whether checkpoints are there, and their removal, on whichever server keeps them. */
+import { type Address, parseAddress } from "../address.ts";
+import type { ActContext, ReadContext } from "../kind.ts";
+import { checkpointExists, deleteCheckpoint } from "../servers/checkpoints.ts";
+import type { SpecNode } from "../spec.ts";
+import { TinkerClient } from "../tinker/client.ts";
+import { stringAt } from "./attributes.ts";
+import { connect, serverFolder, serverSettings } from "./connect.ts";
+
+/**
+ * Tells of a checkpoint path whether it exists: true, false, or undefined where the server that keeps it cannot be asked now.
+ * The embedded server's checkpoints are files here, so it need not run; an external server is asked once per run.
+ */
+export function checkpointLister(context: ReadContext): (path: string) => Promise<boolean | undefined> {
+  const server = serverOf(context);
+  if (!server) return async () => undefined;
+  const node = context.nodeOf(server);
+  if (node && stringAt(node, "backend") === "external") return externalLister(context, node);
+  const folder = serverFolder(context.project.dataFolder, server);
+  return async (path) => checkpointExists(folder, path);
+}
+
+/** The server a run is on by its block, or by its record once the block is gone. */
+function serverOf({ node, record }: ReadContext): Address | undefined {
+  const written = node?.references.find((reference) => reference.path === "server")?.to;
+  return written ?? record?.dependsOn.find((address) => parseAddress(address)?.kind === "server");
+}
+
+function externalLister(
+  { project, signal }: ReadContext,
+  node: SpecNode,
+): (path: string) => Promise<boolean | undefined> {
+  const listings = new Map<string, Promise<ReadonlySet<string> | undefined>>();
+  return async (path) => {
+    const run = /^tinker:\/\/([^/]+)\//.exec(path)?.[1];
+    if (!run) return undefined;
+    let listing = listings.get(run);
+    if (!listing) {
+      listing = listCheckpoints(node, project, run, signal).catch(() => undefined);
+      listings.set(run, listing);
+    }
+    return (await listing)?.has(path);
+  };
+}
+
+async function listCheckpoints(
+  node: SpecNode,
+  project: ReadContext["project"],
+  run: string,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  const { url, token } = await connect(serverSettings(node), project, { signal });
+  const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
+  try {
+    return new Set((await client.listCheckpoints(run, { signal })).map((checkpoint) => checkpoint.tinkerPath));
+  } finally {
+    await client.close();
+  }
+}
+
+/** Deletes checkpoints on a run's server; those already gone are no error. Returns how many were deleted. */
+export async function deleteCheckpoints(
+  context: Pick<ActContext<unknown, unknown>, "project" | "record" | "nodeOf" | "stop">,
+  checkpoints: readonly { readonly training: string; readonly sampler?: string }[],
+): Promise<number> {
+  const paths = checkpoints.flatMap(({ training, sampler }) => (sampler ? [training, sampler] : [training]));
+  const server = context.record?.dependsOn.find((address) => parseAddress(address)?.kind === "server");
+  if (!server || paths.length === 0) return 0;
+  const node = context.nodeOf(server);
+  if (!node || stringAt(node, "backend") !== "external") {
+    const folder = serverFolder(context.project.dataFolder, server);
+    return paths.filter((path) => deleteCheckpoint(folder, path)).length;
+  }
+  const { url, token } = await connect(serverSettings(node), context.project, { signal: context.stop });
+  const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
+  try {
+    for (const path of paths) await client.deleteCheckpoint(path, { signal: context.stop });
+  } finally {
+    await client.close();
+  }
+  return paths.length;
+}

@@ -1,0 +1,95 @@
+/** From a server's settings to an address one can talk to: starts an embedded server on need, finds an external one. */
+import { join } from "node:path";
+import { type Address, nameOf } from "../address.ts";
+import { fail } from "../diagnostic.ts";
+import type { ProjectContext } from "../kind.ts";
+import { ensureEmbedded } from "../servers/runtime.ts";
+import type { SpecNode } from "../spec.ts";
+import { numberAt, secretAt, stringAt } from "./attributes.ts";
+
+/** What a server's block says, as plain data that a worker process can be handed. Secrets are names. */
+export interface ServerSettings {
+  readonly address: Address;
+  readonly backend: "embedded" | "external" | "jax" | "fsdp" | "megatron";
+  readonly model: string;
+  readonly port?: number;
+  readonly host?: string;
+  readonly idleTimeoutSeconds?: number;
+  readonly slots?: number;
+  readonly url?: string;
+  /** Name of the secret that holds the key. */
+  readonly apiKey?: string;
+}
+
+export interface Connection {
+  readonly url: string;
+  readonly token: string | undefined;
+  /** Tells one life of a server from the next; the URL where a server does not say. */
+  readonly serverRun: string;
+}
+
+export function serverFolder(dataFolder: string, address: Address): string {
+  return join(dataFolder, "servers", nameOf(address));
+}
+
+export function serverSettings(node: SpecNode): ServerSettings {
+  const optional = <K extends string, V>(key: K, value: V | undefined) => (value === undefined ? {} : { [key]: value });
+  return {
+    address: node.address,
+    backend: stringAt(node, "backend") as ServerSettings["backend"],
+    model: stringAt(node, "model") ?? "",
+    ...optional("port", numberAt(node, "port")),
+    ...optional("host", stringAt(node, "host")),
+    ...optional("idleTimeoutSeconds", durationSeconds(stringAt(node, "idle_timeout"))),
+    ...optional("slots", numberAt(node, "slots")),
+    ...optional("url", stringAt(node, "url")),
+    ...optional("apiKey", secretAt(node, "api_key")),
+  };
+}
+
+const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
+
+/** `10m`, `300s`, `2h`, `1d` in seconds; the schema has checked the form. */
+export function durationSeconds(text: string | undefined): number | undefined {
+  const match = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text ?? "");
+  return match ? Number(match[1]) * (UNITS[match[2] as string] as number) : undefined;
+}
+
+export async function connect(
+  settings: ServerSettings,
+  project: ProjectContext,
+  options: { signal?: AbortSignal; onPhase?: (text: string) => void } = {},
+): Promise<Connection> {
+  if (settings.backend === "embedded") {
+    const { url, token, serverRun } = await ensureEmbedded({
+      folder: serverFolder(project.dataFolder, settings.address),
+      model: settings.model,
+      baseFolder: project.folder,
+      cacheFolder: project.cacheFolder,
+      ...pick(settings, "port", "host", "idleTimeoutSeconds", "slots"),
+      ...options,
+    });
+    return { url, token, serverRun };
+  }
+  if (settings.backend === "external") {
+    const url = settings.url as string;
+    return { url, token: secretValue(settings.apiKey, project), serverRun: url };
+  }
+  return fail(
+    "RL5011",
+    `The backend ${settings.backend} of ${settings.address} cannot be started by this version of rlcli. Start a SkyRL server yourself and name it with \`backend: external\` and its \`url\`, or use \`backend: embedded\`.`,
+    { address: settings.address },
+  );
+}
+
+/** A secret's value from the environment variable of its name. */
+export function secretValue(name: string | undefined, project: Pick<ProjectContext, "env">): string | undefined {
+  if (name === undefined) return undefined;
+  const value = project.env[name];
+  if (!value) fail("RL5012", `The secret ${name} is not set. Give it as the environment variable ${name}.`);
+  return value;
+}
+
+function pick<T, K extends keyof T>(from: T, ...keys: K[]): Pick<T, K> {
+  return Object.fromEntries(keys.filter((key) => from[key] !== undefined).map((key) => [key, from[key]])) as Pick<T, K>;
+}

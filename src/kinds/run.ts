@@ -1,0 +1,248 @@
+/**
+ * `runs:` — training. A worker process does the work and writes the run's record itself, so that it goes on when `apply` is
+ * gone; `apply` starts it and watches.
+ */
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { type Address, nameOf } from "../address.ts";
+import { manifestPath, rowsPath } from "../datasets/dataset.ts";
+import { diagnostic, fail } from "../diagnostic.ts";
+import { JsonLinesFile, writeFileWhole } from "../files.ts";
+import { type ActContext, draftOf, type HeldLease, type Kind, type Outcome, type OutcomeRecord } from "../kind.ts";
+import { type CheckpointLine, RUN_RECORD_VERSION, type RunEnd, type RunOrder } from "../run-record.ts";
+import type { SpecNode } from "../spec.ts";
+import type { Json, JsonObject } from "../value.ts";
+import { numberAt, ruleOf, stringAt } from "./attributes.ts";
+import { deleteCheckpoints } from "./checkpoints.ts";
+import { serverSettings } from "./connect.ts";
+import { datasetsFolder } from "./dataset.ts";
+import { modelFolder } from "./model.ts";
+import { attachWorker, eventsOffset, readStatus } from "./run/attach.ts";
+import { decideRun, type RunDetail } from "./run/decide.ts";
+import { findCheckpoint } from "./run/find.ts";
+import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
+import { type Kept, observeRun, type RunSeen, runFolder } from "./run/observe.ts";
+import { lengthOf, SEMANTICS, settingsOf } from "./run/settings.ts";
+import { startWorker, WORK_VERSION, writeWork } from "./run/work.ts";
+
+type RunContext = ActContext<unknown, RunSeen>;
+
+async function act(context: RunContext): Promise<Outcome> {
+  const { change, node } = context;
+  switch (change.action) {
+    case "forget":
+    case "destroy":
+      return forget(context);
+    case "restore":
+    case "update":
+      return { status: "done", record: pointTo(context), summary: `at step ${stepOf(context)}` };
+    default:
+      if (!node) throw new Error(`${change.address} has no block to ${change.action}`);
+      return train(context, node);
+  }
+}
+
+/** The record of a run that already has the checkpoint it should end at. */
+function pointTo(context: RunContext): OutcomeRecord {
+  const step = stepOf(context);
+  const kept = keptOf(context);
+  const checkpoint = kept?.durable.find((candidate) => candidate.step === step);
+  const results: RunResults = {
+    ...baseResults(context),
+    step: step ?? 0,
+    ...(checkpoint ? { training: checkpoint.training } : {}),
+    ...(checkpoint?.sampler ? { sampler: checkpoint.sampler } : {}),
+  };
+  return { status: "ready", results: results as unknown as JsonObject };
+}
+
+function stepOf({ change }: RunContext): number | undefined {
+  return (change.detail as RunDetail | undefined)?.step;
+}
+
+function keptOf({ observation, change }: RunContext): Kept | undefined {
+  const { after } = change;
+  return observation?.seen.kept.find((k) => k.generation === after?.hash && k.incarnation === after?.incarnation);
+}
+
+/** What is known of a run's results before it ran. */
+function baseResults(context: RunContext): Pick<RunResults, "semantics" | "dataset" | "continuedFrom"> {
+  const { identity, record, change } = context;
+  const dataset = identity?.attributes.get("dataset.content")?.value as RunResults["dataset"];
+  const isSame = record?.hash === change.after?.hash;
+  const from = identity?.attributes.get("from.checkpoint")?.value as Json | undefined;
+  const isOwn =
+    from !== undefined &&
+    stringAt(context.node as SpecNode, "on_data_change") === "continue" &&
+    isOwnCheckpoint(from, context);
+  return {
+    semantics: isSame ? (resultsOf(record)?.semantics ?? SEMANTICS) : SEMANTICS,
+    dataset,
+    ...(isOwn ? { continuedFrom: from } : {}),
+  };
+}
+
+function isOwnCheckpoint(from: Json, { observation }: RunContext): boolean {
+  const { generation } = from as { generation?: string };
+  return observation?.seen.kept.some((kept) => kept.generation === generation) ?? false;
+}
+
+async function train(context: RunContext, node: SpecNode): Promise<Outcome> {
+  const { change, project, address, record } = context;
+  const lease = context.lease as HeldLease;
+  const { hash, incarnation } = change.after as NonNullable<typeof change.after>;
+  const folder = runFolder(project.dataFolder, node.name, hash, incarnation);
+  const order = await orderOf(context, node);
+  markMissing(folder, keptOf(context));
+  writeFileWhole(join(folder, "spec.json"), `${JSON.stringify(order, undefined, 1)}\n`);
+  const settings = serverSettings(context.nodeOf(order.server) as SpecNode);
+  writeWork(folder, {
+    formatVersion: WORK_VERSION,
+    project: {
+      project: project.project,
+      folder: project.folder,
+      dataFolder: project.dataFolder,
+      cacheFolder: project.cacheFolder,
+    },
+    stateFolder: join(project.dataFolder, "state"),
+    lease: lease.record,
+    expect: record?.version ?? 0,
+    draft: draftOf(context, {
+      status: "working",
+      results: { ...baseResults(context), step: 0 } as unknown as JsonObject,
+    }),
+    server: settings,
+    modelFolder: await modelFolder(order.model, project),
+  });
+  const from = eventsOffset(folder);
+  const pid = startWorker(folder, project.env);
+  lease.handOver();
+  if (context.detach)
+    return { status: "detached", summary: `worker ${pid}; follow it with \`rlcli logs -f ${address}\`` };
+  const end = await attachWorker(folder, pid, {
+    stop: context.stop,
+    kill: context.kill,
+    from,
+    onEvent: (event) => context.emit({ type: "change.run", at: event.at, address, event }),
+  });
+  return outcomeOf(end, folder, address);
+}
+
+/** Everything the worker's training loop is told. */
+async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
+  const { project, change, spec } = context;
+  const { hash, incarnation } = change.after as NonNullable<typeof change.after>;
+  const target = (path: string): Address => node.references.find((reference) => reference.path === path)?.to as Address;
+  const server = context.nodeOf(target("server")) as SpecNode;
+  const loss = context.nodeOf(target("loss"));
+  const data = context.identity?.attributes.get("dataset.content")?.value as RunResults["dataset"];
+  const datasets = datasetsFolder(project.dataFolder);
+  if (!existsSync(manifestPath(datasets, data))) {
+    fail(
+      "RL6010",
+      `The rows that ${node.address} is trained on are not in .rlcli/datasets any more, and its on_data_change keeps it on them. Restore them, or set on_data_change to replace.`,
+      { address: node.address },
+    );
+  }
+  const from = startOf(context, node);
+  return {
+    formatVersion: RUN_RECORD_VERSION,
+    project: spec?.project ?? project.project,
+    address: node.address,
+    generation: hash,
+    incarnation,
+    settings: settingsOf(node, loss),
+    length: lengthOf(node),
+    save_every: numberAt(node, "save_every") as number,
+    eval_every: numberAt(node, "eval_every") as number,
+    keep_last: numberAt(node, "keep_last") as number,
+    model: stringAt(server, "model") as string,
+    server: server.address,
+    dataset: { address: target("dataset"), digest: data, path: rowsPath(datasets, data) },
+    ...(from ? { from } : {}),
+  };
+}
+
+/** The checkpoint a run starts from: its parent's, as it is by now, or its own before a change of data. */
+function startOf(context: RunContext, node: SpecNode): RunOrder["from"] {
+  const written = context.identity?.attributes.get("from.checkpoint")?.value as unknown as
+    | { generation: RunOrder["generation"]; incarnation: number; at: NonNullable<RunOrder["from"]>["checkpoint"]["at"] }
+    | undefined;
+  if (!written) return undefined;
+  const reference = node.references.find((candidate) => candidate.path === "from");
+  const optimizer = node.attributes.get("from_optimizer")?.value === true;
+  const isOwn = isOwnCheckpoint(written as unknown as Json, context);
+  const run = isOwn ? node.address : (reference?.to as Address);
+  const parentFolder = runFolder(context.project.dataFolder, nameOf(run), written.generation, written.incarnation);
+  const path = findCheckpoint(parentFolder, written.at)?.training;
+  if (!path) {
+    fail(
+      "RL4002",
+      `${run} has no checkpoint at the place that ${node.address} starts from. Keep one there (keep_last, save_every), or start from its final step.`,
+      { address: node.address },
+    );
+  }
+  return { checkpoint: { run, ...written }, path, optimizer };
+}
+
+function outcomeOf(end: RunEnd | undefined, folder: string, address: Address): Outcome {
+  if (!end) {
+    const detail = `The worker of ${address} ended without saying how (killed, or out of memory). Its log is ${join(folder, "log.txt")}; apply again to resume from its last checkpoint.`;
+    return {
+      status: "interrupted",
+      record: "by-worker",
+      diagnostics: [diagnostic("RL4003", detail, { severity: "error", address })],
+    };
+  }
+  const summary = `step ${end.step}`;
+  if (end.status === "complete") return { status: "done", record: "by-worker", summary };
+  return { status: end.status, record: "by-worker", diagnostics: end.diagnostics ?? [], summary };
+}
+
+/** Checkpoints that refresh found gone are written down as pruned, so that the loop does not go back to one of them. */
+function markMissing(folder: string, kept: Kept | undefined): void {
+  if (!kept || kept.missing.length === 0) return;
+  const file = new JsonLinesFile(join(folder, "checkpoints.jsonl"));
+  const at = new Date().toISOString();
+  file.append(...kept.missing.map(({ step }): CheckpointLine => ({ t: "pruned", at, step })));
+  file.sync();
+  file.close();
+}
+
+async function attach(context: RunContext): Promise<Outcome> {
+  const folder = context.observation?.seen.busy;
+  const pid = folder && readStatus(folder)?.process.pid;
+  if (!folder || !pid) return { status: "done", record: "by-worker" };
+  if (context.detach) return { status: "detached" };
+  const end = await attachWorker(folder, pid, {
+    stop: context.stop,
+    kill: context.kill,
+    from: eventsOffset(folder),
+    onEvent: (event) => context.emit({ type: "change.run", at: event.at, address: context.address, event }),
+  });
+  return outcomeOf(end, folder, context.address);
+}
+
+/** Removal keeps records and weights under the retention policy; `destroy --weights` takes both. */
+async function forget(context: RunContext): Promise<Outcome> {
+  const { project, address, weights } = context;
+  if (!weights) return { status: "done", record: "removed", summary: "weights kept" };
+  const kept = context.observation?.seen.kept ?? [];
+  const freed = await deleteCheckpoints(
+    context,
+    kept.flatMap((k) => k.durable),
+  );
+  rmSync(join(project.dataFolder, "runs", nameOf(address)), { recursive: true, force: true });
+  return { status: "done", record: "removed", summary: `${freed} checkpoints deleted` };
+}
+
+export const runKind: Kind<undefined, RunSeen> = {
+  name: "run",
+  removal: "forget",
+  ruleOf: (path) => (path === "steps" || path === "epochs" ? "extend" : ruleOf("run", path)),
+  read: observeRun,
+  identify: identifyRun,
+  decide: decideRun,
+  act,
+  attach,
+};

@@ -1,0 +1,163 @@
+/**
+ * What is to be done with a run, from its generation, what is kept of it and how far it is to go. Pure: everything that
+ * is really there was observed before.
+ */
+import type { AttributeChange, Estimate } from "../../change.ts";
+import type { DecideContext, Decision } from "../../kind.ts";
+import type { RunLength } from "../../run-record.ts";
+import { numberAt } from "../attributes.ts";
+import { partsOf, resultsOf } from "./identity.ts";
+import type { Kept, RunSeen } from "./observe.ts";
+import { lengthOf } from "./settings.ts";
+
+/** What `act` needs to know beyond the action. */
+export interface RunDetail {
+  /** The step whose checkpoint a restore points at, or from which training goes on. */
+  readonly step?: number;
+}
+
+export function decideRun(context: DecideContext<unknown, RunSeen>): Decision {
+  const { record, identity, isForced, changes, observation } = context;
+  const kept = observation.seen.kept.filter((candidate) => candidate.generation === identity.hash);
+  const isCurrent = record?.hash === identity.hash;
+  const last = Math.max(0, ...kept.map((k) => k.incarnation), isCurrent ? (record?.incarnation ?? 0) : 0);
+  const fresh = (reasons: readonly string[]): Decision => ({
+    action: record ? "replace" : "create",
+    incarnation: last + 1,
+    reasons,
+    ...estimateOf(context, undefined),
+  });
+  if (isForced) return fresh(["replaced because --replace names it"]);
+  const wanted = isCurrent ? record.incarnation : last;
+  const candidate = kept.find((k) => k.incarnation === wanted);
+  if (!candidate) return fresh([record ? replaceReason(changes) : "it does not exist yet"]);
+  if (observation.busy && observation.seen.busy === candidate.folder) {
+    const { action, node: server } = partsOf(context).server;
+    const isMoving = action === "restart" || action === "replace";
+    if (!isMoving) return { action: "none", incarnation: wanted, reasons: [] };
+    const reason = `resumed because it pauses while ${server.address} is ${action === "restart" ? "restarted" : "replaced"}`;
+    return { action: "resume", incarnation: wanted, reasons: [reason] };
+  }
+  return continueRun(context, candidate, isCurrent, fresh);
+}
+
+/** A run of this generation is there: see how far it is from where it should be. */
+function continueRun(
+  context: DecideContext<unknown, RunSeen>,
+  kept: Kept,
+  isCurrent: boolean,
+  fresh: (reasons: readonly string[]) => Decision,
+): Decision {
+  const { record, node, changes } = context;
+  const { incarnation } = kept;
+  const target = lengthOf(node);
+  const goal = stepOf(target, kept);
+  const durable = kept.durable.map((checkpoint) => checkpoint.step);
+  const end = kept.durable.find((checkpoint) => checkpoint.step === goal);
+  const reached = kept.end?.status === "complete" ? kept.end.step : undefined;
+
+  if (end) {
+    const recorded = resultsOf(record)?.step;
+    if (!isCurrent || recorded !== end.step) {
+      const what = isCurrent
+        ? `the checkpoint at step ${end.step} is kept`
+        : `this generation was trained before and step ${end.step} of it is kept`;
+      return { action: "restore", incarnation, reasons: [`restored because ${what}`], detail: { step: end.step } };
+    }
+    if (record?.status !== "ready")
+      return { action: "restore", incarnation, reasons: ["its record did not say so yet"], detail: { step: end.step } };
+    const renamed = changes.find((change) => change.rule === "update");
+    if (renamed)
+      return {
+        action: "update",
+        incarnation,
+        reasons: [`updated because ${renamed.path} changed`],
+        detail: { step: end.step },
+      };
+    return { action: "none", incarnation, reasons: [] };
+  }
+  const below = Math.max(0, ...durable.filter((step) => goal === undefined || step < goal));
+  const rest = estimateOf(context, kept, goal === undefined ? undefined : goal - below);
+  if (reached === undefined) {
+    if (goal !== undefined && durable.length > 0 && below === 0)
+      return fresh([`replaced because no checkpoint at or before step ${goal} is kept`]);
+    const at = kept.step > 0 ? ` at step ${kept.step}` : " before its first step";
+    const how =
+      kept.end?.status === "failed" ? `failed${at}` : kept.end ? `was interrupted${at}` : `stopped${at} without an end`;
+    return { action: "resume", incarnation, reasons: [`resumed because it ${how}`], detail: { step: below }, ...rest };
+  }
+  if (goal === undefined || goal > reached) {
+    const words = describe(target);
+    if (durable.length === 0) return fresh([`replaced because none of its checkpoints is left to go on from`]);
+    return {
+      action: "extend",
+      incarnation,
+      reasons: [`extended because it ended at step ${reached} and is to go to ${words}`],
+      detail: { step: below },
+      ...rest,
+    };
+  }
+  if (goal === reached) {
+    // It was there and is gone: mend from what is left, or begin again.
+    if (below === 0) return fresh(["replaced because none of its checkpoints is left"]);
+    return {
+      action: "resume",
+      incarnation,
+      reasons: [`resumed because its checkpoint at step ${goal} is gone; step ${below} is the last one left`],
+      detail: { step: below },
+      ...rest,
+    };
+  }
+  return fresh([`replaced because it is to end at step ${goal} and no checkpoint of that step is kept`]);
+}
+
+/** The step at which a length ends, where that can be told: for epochs from what the run itself found out. */
+function stepOf(length: RunLength, kept: Kept): number | undefined {
+  if ("steps" in length) return length.steps;
+  const final = kept.durable.find((c) => c.final && "epochs" in c.final && c.final.epochs === length.epochs);
+  if (final) return final.step;
+  if (kept.end?.status === "complete" && kept.length && "epochs" in kept.length && kept.length.epochs === length.epochs)
+    return kept.end.step;
+  return kept.stepsPerEpoch === undefined ? undefined : length.epochs * kept.stepsPerEpoch;
+}
+
+function describe(length: RunLength): string {
+  return "steps" in length ? `${length.steps} steps` : `${length.epochs} epoch${length.epochs === 1 ? "" : "s"}`;
+}
+
+function replaceReason(changes: readonly AttributeChange[]): string {
+  const cause = changes.find((change) => change.rule === "replace");
+  if (!cause) return "replaced because what it is made of changed";
+  if (cause.because) return `replaced because ${cause.because} changed`;
+  if (cause.path === "schedule.horizon")
+    return "replaced because its schedule runs over its whole length, which changed";
+  return `replaced because ${cause.path} changed`;
+}
+
+/** From the measured rate of this run's own latest generation; nothing where none was measured. */
+function estimateOf(
+  context: DecideContext<unknown, RunSeen>,
+  kept: Kept | undefined,
+  steps?: number,
+): { estimate?: Estimate } {
+  const length = lengthOf(context.node);
+  const rate = kept?.rate ?? context.observation.seen.kept.find((candidate) => candidate.rate)?.rate;
+  const count = steps ?? ("steps" in length ? length.steps : rate?.stepsPerEpoch && length.epochs * rate.stepsPerEpoch);
+  if (count === undefined) return {};
+  if (!rate) return { estimate: { steps: count } };
+  const seconds = count * rate.secondsPerStep;
+  const server = partsOf(context).server.node;
+  const backend = server.attributes.get("backend")?.value;
+  const gpus = backend === "embedded" ? 0 : (numberAt(server, "gpus") ?? 1) * (numberAt(server, "nodes") ?? 1);
+  const price = numberAt(server, "price_per_gpu_hour");
+  const gpuHours = (gpus * seconds) / 3600;
+  return {
+    estimate: {
+      steps: count,
+      tokens: Math.round(count * rate.tokensPerStep),
+      seconds,
+      ...(gpus > 0 ? { gpuHours } : {}),
+      ...(gpus > 0 && price !== undefined ? { cost: gpuHours * price } : {}),
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/** What a run is: its leaves, with the things it refers to in the place of their names, and its generation. */
+import type { Address } from "../../address.ts";
+import type { Digest } from "../../digest.ts";
+import type { IdentifyContext, Identity, Upstream } from "../../kind.ts";
+import type { SpecAttribute, SpecNode } from "../../spec.ts";
+import type { Json, Value } from "../../value.ts";
+import { referenced, stringAt } from "../attributes.ts";
+import type { DatasetFacts } from "../dataset.ts";
+import type { ServerFacts } from "../server.ts";
+import type { RunSeen } from "./observe.ts";
+import { generationOf, hasExplicitHorizon, parentOf, SEMANTICS, scheduleOf } from "./settings.ts";
+
+/** Small facts about a run that its record keeps in `results`. */
+export interface RunResults {
+  readonly step: number;
+  readonly semantics: number;
+  readonly dataset: Digest;
+  /** Under `on_data_change: continue`: the own checkpoint that this generation went on from. */
+  readonly continuedFrom?: Json;
+  readonly training?: string;
+  readonly sampler?: string;
+  readonly loss?: number;
+  readonly heldOutLoss?: number;
+  /** Seconds of training, for estimates. */
+  readonly seconds?: number;
+}
+
+export interface RunParts {
+  readonly server: Upstream;
+  readonly dataset: Upstream;
+  readonly loss: SpecNode | undefined;
+  readonly parent: Upstream | undefined;
+  /** What is trained on, after `on_data_change`. */
+  readonly data: Digest;
+  readonly from: Json | undefined;
+}
+
+export function resultsOf(record: { readonly results: unknown } | undefined): RunResults | undefined {
+  return record?.results as RunResults | undefined;
+}
+
+/** The blocks a run refers to and what follows from them. */
+export function partsOf({ node, record, upstream }: IdentifyContext<unknown, RunSeen>): RunParts {
+  const server = referenced(node, "server", upstream) as Upstream;
+  const dataset = referenced(node, "dataset", upstream) as Upstream;
+  const loss = referenced(node, "loss", upstream)?.node;
+  const reference = node.references.find((candidate) => candidate.path === "from");
+  const parent = reference && upstream(reference.to);
+  const written = parent && parentOf(parent, reference.selector);
+  const current = (dataset.facts as DatasetFacts).digest;
+  const before = resultsOf(record);
+  const policy = stringAt(node, "on_data_change");
+  if (policy === "ignore" && before) return { server, dataset, loss, parent, data: before.dataset, from: written };
+  if (policy === "continue" && before && record) {
+    const isMoved = before.dataset !== current && record.status === "ready";
+    const own: Json = { generation: record.hash, incarnation: record.incarnation, at: { steps: before.step } };
+    return { server, dataset, loss, parent, data: current, from: isMoved ? own : (before.continuedFrom ?? written) };
+  }
+  return { server, dataset, loss, parent, data: current, from: written };
+}
+
+export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identity {
+  const { node, record } = context;
+  const parts = partsOf(context);
+  const { model, revision } = parts.server.facts as ServerFacts;
+  const generation = (semantics: number): Digest =>
+    generationOf({
+      node,
+      loss: parts.loss,
+      dataset: parts.data,
+      model: { name: model, revision },
+      parent: parts.from,
+      semantics,
+    });
+  const recorded = generation(resultsOf(record)?.semantics ?? SEMANTICS);
+  const hash = recorded === record?.hash ? recorded : generation(SEMANTICS);
+  return { ...shownAttributes(node, parts, { model, revision }), hash };
+}
+
+function shownAttributes(
+  node: SpecNode,
+  parts: RunParts,
+  base: { model: string; revision: Json },
+): Pick<Identity, "attributes" | "because"> {
+  const attributes = new Map<string, SpecAttribute>();
+  const because = new Map<string, Address>();
+  const derived = (path: string, value: Value, address?: Address): void => {
+    attributes.set(path, { value, change: "replace", isDefault: false });
+    if (address) because.set(path, address);
+  };
+  for (const [path, attribute] of node.attributes) {
+    // A name may change while what it names stays the same; what it names follows as an attribute of its own.
+    if (["server", "dataset", "loss", "from"].includes(path)) attributes.set(path, { ...attribute, change: "update" });
+    else if (path === "steps" || path === "epochs") attributes.set(path, { ...attribute, change: "extend" });
+    else if (path.startsWith("schedule.")) attributes.set(path, { ...attribute, change: "replace" });
+    else attributes.set(path, attribute);
+  }
+  derived(
+    "base_model",
+    typeof base.revision === "string" ? `${base.model} ${base.revision}` : base.model,
+    parts.server.node.address,
+  );
+  derived("dataset.content", parts.data, parts.dataset.node.address);
+  if (parts.loss) {
+    const { address } = parts.loss;
+    for (const [path, attribute] of parts.loss.attributes) {
+      attributes.set(`loss.${path}`, attribute);
+      because.set(`loss.${path}`, address);
+    }
+  }
+  if (parts.from) derived("from.checkpoint", parts.from as Value, parts.parent?.node.address);
+  const { horizon } = scheduleOf(node);
+  if (horizon && !hasExplicitHorizon(node)) derived("schedule.horizon", { ...horizon });
+  return { attributes, because };
+}

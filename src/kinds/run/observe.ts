@@ -1,0 +1,129 @@
+/** What is really there of a run: every generation and incarnation that left a run record, and who works on it. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { nameOf } from "../../address.ts";
+import type { Busy, Drift } from "../../change.ts";
+import { type Digest, shortDigest } from "../../digest.ts";
+import type { Observation, ReadContext } from "../../kind.ts";
+import type { RunEnd, RunLength } from "../../run-record.ts";
+import { type RunProgress, readRunRecord } from "../../training/progress.ts";
+import { checkpointLister } from "../checkpoints.ts";
+
+export interface KeptCheckpoint {
+  readonly step: number;
+  readonly training: string;
+  readonly sampler?: string;
+  readonly final?: RunLength;
+  readonly heldOutLoss?: number;
+}
+
+/** One incarnation of one generation, as its run record tells. */
+export interface Kept {
+  readonly folder: string;
+  readonly generation: Digest;
+  readonly incarnation: number;
+  /** Checkpoints that are recorded and, where that could be asked, really there; ascending. */
+  readonly durable: readonly KeptCheckpoint[];
+  /** Recorded but gone from the server. */
+  readonly missing: readonly KeptCheckpoint[];
+  /** The last step done. */
+  readonly step: number;
+  readonly length?: RunLength;
+  readonly end?: RunEnd;
+  readonly stepsPerEpoch?: number;
+  readonly rate?: { readonly secondsPerStep: number; readonly tokensPerStep: number; readonly stepsPerEpoch?: number };
+}
+
+export interface RunSeen {
+  /** Newest incarnation first within a generation. */
+  readonly kept: readonly Kept[];
+  /** Folder of the incarnation that a live worker is on. */
+  readonly busy?: string;
+}
+
+/** `.rlcli/runs/<name>/<generation>/<incarnation>` */
+export function runFolder(dataFolder: string, name: string, generation: string, incarnation: number): string {
+  return join(dataFolder, "runs", name, shortDigest(generation), String(incarnation));
+}
+
+export async function observeRun(context: ReadContext): Promise<Observation<RunSeen>> {
+  const { project, address, record } = context;
+  const kept: Kept[] = [];
+  const drift: Drift[] = [];
+  let busy: { folder: string; who: Busy } | undefined;
+  const lister = checkpointLister(context);
+  for (const folder of recordFolders(join(project.dataFolder, "runs", nameOf(address)))) {
+    const progress = readRunRecord(folder);
+    if (!progress.order) continue;
+    if (progress.workerAlive && progress.worker) {
+      const { process } = progress.worker;
+      busy = { folder, who: { owner: `worker of ${address} (pid ${process.pid})`, step: progress.step } };
+    }
+    kept.push(await keptOf(folder, progress, lister));
+  }
+  kept.sort((a, b) => b.incarnation - a.incarnation);
+  const current = kept.find((k) => k.generation === record?.hash && k.incarnation === record?.incarnation);
+  for (const gone of current?.missing ?? []) {
+    drift.push({ message: `its checkpoint at step ${gone.step} (${gone.training}) is gone`, mend: "none" });
+  }
+  if (record && !current) drift.push({ message: "its run record is gone from .rlcli/runs", mend: "none" });
+  return {
+    status: record && !current ? "absent" : "present",
+    seen: { kept, ...(busy ? { busy: busy.folder } : {}) },
+    drift,
+    ...(busy ? { busy: busy.who } : {}),
+  };
+}
+
+function recordFolders(folder: string): readonly string[] {
+  return list(folder).flatMap((generation) =>
+    list(join(folder, generation)).map((incarnation) => join(folder, generation, incarnation)),
+  );
+}
+
+function list(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder).sort();
+  } catch {
+    return [];
+  }
+}
+
+async function keptOf(
+  folder: string,
+  progress: RunProgress,
+  exists: (path: string) => Promise<boolean | undefined>,
+): Promise<Kept> {
+  const { order, lastMetrics } = progress as RunProgress & { order: NonNullable<RunProgress["order"]> };
+  const durable: KeptCheckpoint[] = [];
+  const missing: KeptCheckpoint[] = [];
+  for (const checkpoint of progress.durable) {
+    if ((await exists(checkpoint.training)) === false) missing.push(checkpoint);
+    else durable.push(checkpoint);
+  }
+  // Whole rows make every epoch equally long; a token budget need not.
+  const perEpoch =
+    lastMetrics && order.settings.batch_tokens === undefined
+      ? Math.round(lastMetrics.step / lastMetrics.epoch)
+      : undefined;
+  const rate =
+    lastMetrics && lastMetrics.seconds > 0
+      ? {
+          secondsPerStep: lastMetrics.seconds,
+          tokensPerStep: lastMetrics.tokens,
+          ...(perEpoch === undefined ? {} : { stepsPerEpoch: perEpoch }),
+        }
+      : undefined;
+  return {
+    folder,
+    generation: order.generation,
+    incarnation: order.incarnation,
+    durable,
+    missing,
+    step: progress.step,
+    length: order.length,
+    ...(progress.end ? { end: progress.end } : {}),
+    ...(perEpoch === undefined || !Number.isFinite(perEpoch) ? {} : { stepsPerEpoch: perEpoch }),
+    ...(rate ? { rate } : {}),
+  };
+}

@@ -1,0 +1,118 @@
+/** From a run's block to what its training loop reads, and to what makes a generation. */
+import { type Digest, digestJson } from "../../digest.ts";
+import type { Upstream } from "../../kind.ts";
+import type { OptimizerSettings, RunLength, Schedule, SupervisedSettings, TrainOn } from "../../run-record.ts";
+import type { SpecNode } from "../../spec.ts";
+import type { Json, Value } from "../../value.ts";
+import { hashedLeaves, numberAt, stringAt } from "../attributes.ts";
+
+/**
+ * Bumped when our own numerics change what a generation trains to. It enters the hash of new runs only: a recorded run keeps
+ * the number it was trained under.
+ */
+export const SEMANTICS = 1;
+
+export function lengthOf(node: SpecNode): RunLength {
+  const steps = numberAt(node, "steps");
+  return steps === undefined ? { epochs: numberAt(node, "epochs") ?? 1 } : { steps };
+}
+
+/** The schedule with its horizon filled in: an explicit one, or the run's length at its first apply (frozen by the hash). */
+export function scheduleOf(node: SpecNode): Schedule {
+  const type = (stringAt(node, "schedule.type") ?? "constant") as Schedule["type"];
+  const warmupSteps = numberAt(node, "schedule.warmup_steps") ?? 0;
+  const finalRatio = numberAt(node, "schedule.final_ratio") ?? 0;
+  const steps = numberAt(node, "schedule.horizon.steps");
+  const epochs = numberAt(node, "schedule.horizon.epochs");
+  const explicit = steps === undefined ? (epochs === undefined ? undefined : { epochs }) : { steps };
+  const horizon = explicit ?? (type === "constant" ? undefined : lengthOf(node));
+  return { type, warmup_steps: warmupSteps, final_ratio: finalRatio, ...(horizon ? { horizon } : {}) };
+}
+
+export function hasExplicitHorizon(node: SpecNode): boolean {
+  return node.attributes.has("schedule.horizon.steps") || node.attributes.has("schedule.horizon.epochs");
+}
+
+/** Everything the loop needs of a block, complete. `loss` is the referenced block, absent for a built-in name. */
+export function settingsOf(node: SpecNode, loss: SpecNode | undefined): SupervisedSettings {
+  const number = (path: string) => numberAt(node, path) as number;
+  const batchTokens = numberAt(node, "batch_tokens");
+  return {
+    type: "sl",
+    learning_rate: number("learning_rate"),
+    schedule: scheduleOf(node),
+    optimizer: optimizerOf(node),
+    batch_size: number("batch_size"),
+    ...(batchTokens === undefined ? {} : { batch_tokens: batchTokens }),
+    max_length: number("max_length"),
+    train_on: stringAt(node, "train_on") as TrainOn,
+    normalize: stringAt(node, "normalize") as SupervisedSettings["normalize"],
+    seed: number("seed"),
+    lora_rank: number("lora_rank"),
+    test_size: number("test_size"),
+    template_kwargs: (node.body.template_kwargs as Record<string, unknown> | undefined) ?? {},
+    loss: {
+      type: (loss && stringAt(loss, "type")) ?? stringAt(node, "loss") ?? "cross_entropy",
+      options: lossOptions(loss),
+    },
+  };
+}
+
+function optimizerOf(node: SpecNode): OptimizerSettings {
+  const settings: Record<string, number> = {};
+  for (const key of ["beta1", "beta2", "eps", "weight_decay", "grad_clip_norm"]) {
+    const value = numberAt(node, `optimizer.${key}`);
+    if (value !== undefined) settings[key] = value;
+  }
+  return settings;
+}
+
+function lossOptions(loss: SpecNode | undefined): Record<string, number> {
+  const options: Record<string, number> = {};
+  for (const [path, { value }] of loss?.attributes ?? []) if (typeof value === "number") options[path] = value;
+  return options;
+}
+
+/** Attributes that are names of other blocks: never hashed, since what they name is. */
+const NAMES = new Set(["server", "dataset", "loss", "from"]);
+
+export interface GenerationInput {
+  readonly node: SpecNode;
+  readonly loss: SpecNode | undefined;
+  readonly dataset: Digest;
+  /** The base model and what its name resolved to. */
+  readonly model: { readonly name: string; readonly revision: Json };
+  /** The checkpoint this run starts from, by lineage; absent for the base model. */
+  readonly parent: Json | undefined;
+  readonly semantics: number;
+}
+
+/** The generation: a digest of normalised content, never of names (design.md, Semantics). */
+export function generationOf({ node, loss, dataset, model, parent, semantics }: GenerationInput): Digest {
+  const leaves: Record<string, Value> = hashedLeaves(node.attributes);
+  for (const name of NAMES) delete leaves[name];
+  const schedule = scheduleOf(node);
+  return digestJson({
+    rlcli: 1,
+    kind: "run",
+    semantics,
+    leaves,
+    loss: loss ? hashedLeaves(loss.attributes) : { type: stringAt(node, "loss") },
+    // A constant rate without warm-up is the same whatever else the block says about schedules.
+    schedule: schedule.type === "constant" && schedule.warmup_steps === 0 ? null : schedule,
+    dataset,
+    model,
+    parent: parent ?? null,
+  });
+}
+
+/** Where a child starts: its parent's lineage and a place on it. */
+export function parentOf(parent: Upstream, selector: string | undefined): Json {
+  const at =
+    selector === undefined
+      ? { ...lengthOf(parent.node) }
+      : selector === "best"
+        ? { best: true }
+        : { steps: Number(selector) };
+  return { generation: parent.lineage.hash, incarnation: parent.lineage.incarnation, at };
+}

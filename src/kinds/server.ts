@@ -1,0 +1,108 @@
+/**
+ * `servers:` — a training server. Desired is "startable", not "running": a clean idle stop is no change, a death without one is
+ * drift, and whoever needs the server starts it. Its checkpoints belong to (project, address) and survive replace and destroy.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Drift } from "../change.ts";
+import { type Diagnostic, diagnostic } from "../diagnostic.ts";
+import { digestJson } from "../digest.ts";
+import type { ActContext, Identity, Kind, Outcome, ProjectContext, ReadContext, Resolved } from "../kind.ts";
+import { isAlive, signalProcess } from "../process.ts";
+import { listUsers, readRuntime, stopServer } from "../servers/runtime.ts";
+import type { SpecNode } from "../spec.ts";
+import { plainIdentity, ruleOf, stringAt } from "./attributes.ts";
+import { connect, serverFolder, serverSettings } from "./connect.ts";
+import { modelRevision } from "./model.ts";
+import { probeServer } from "./probe.ts";
+
+export interface ServerFacts {
+  readonly model: string;
+  /** What the model's name resolved to; null for a name that only its server knows. */
+  readonly revision: string | null;
+}
+
+/** How many models a server of a backend trains at once where the block does not say (design.md, Servers). */
+const DEFAULT_SLOTS = { embedded: 8, fsdp: 1, jax: 31, megatron: 1, external: 31 } as const;
+
+const PAUSE_POLL_MS = 100;
+
+/** How long a stop waits for a running request before it gives up. */
+const STOP_TIMEOUT_MS = 60_000;
+
+async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<Resolved<ServerFacts>> {
+  const settings = serverSettings(node);
+  const unsupported = ["jax", "fsdp", "megatron"].includes(settings.backend);
+  const diagnostics: Diagnostic[] = unsupported
+    ? [
+        diagnostic(
+          "RL5011",
+          `This version of rlcli does not start ${settings.backend} servers. Start SkyRL yourself and use \`backend: external\` with its \`url\`, or \`backend: embedded\`.`,
+          { address: node.address, range: node.rangeOf("backend"), sourceLine: node.lineOf(node.rangeOf("backend")) },
+        ),
+      ]
+    : [];
+  const { revision, inputs } = await modelRevision(settings.model, project, signal);
+  return { facts: { model: settings.model, revision }, inputs, diagnostics };
+}
+
+async function read(context: ReadContext) {
+  const { project, address, node, signal } = context;
+  if (node && stringAt(node, "backend") === "external") return probeServer(serverSettings(node), project, signal);
+  const seen = readRuntime(serverFolder(project.dataFolder, address));
+  const drift: Drift[] = [];
+  if (seen.state === "died") {
+    drift.push({ message: `its process (pid ${seen.pid}) died without a clean stop`, mend: "restart" });
+  }
+  return { status: "present" as const, seen: undefined, drift };
+}
+
+function identify({ node, facts }: { node: SpecNode; facts: ServerFacts }): Identity {
+  const plain = plainIdentity(node);
+  if (facts.revision === null) return plain;
+  const attributes = new Map(plain.attributes);
+  attributes.set("model.revision", { value: facts.revision, change: "replace", isDefault: false });
+  return { ...plain, attributes, hash: digestJson({ settings: plain.hash, revision: facts.revision }) };
+}
+
+async function act(context: ActContext<ServerFacts, undefined>): Promise<Outcome> {
+  const { node, project, change, address } = context;
+  const folder = serverFolder(project.dataFolder, address);
+  const isManaged = readRuntime(folder).state !== "never";
+  if (isManaged && ["restart", "replace", "destroy"].includes(change.action)) {
+    context.phase("stopping");
+    await pauseUsers(folder, context);
+    await stopServer(folder, { force: false, timeoutMs: STOP_TIMEOUT_MS });
+  }
+  if (change.action === "destroy" || !node) return { status: "done", record: "removed" };
+  const settings = serverSettings(node);
+  if (settings.backend === "external") return { status: "done", record: { status: "ready", results: {} } };
+  if (change.action === "update") {
+    return { status: "done", record: { status: "ready", results: {} } };
+  }
+  const { url } = await connect(settings, project, { signal: context.stop, onPhase: context.phase });
+  return { status: "done", record: { status: "ready", results: {} }, summary: `running at ${url}` };
+}
+
+/** Asks the runs on a server to stop at the end of their step, and waits for them; others than runs are left to say no. */
+async function pauseUsers(folder: string, { phase, stop }: ActContext<ServerFacts, undefined>): Promise<void> {
+  const runs = listUsers(folder).filter((user) => user.address.startsWith("run."));
+  for (const { process } of runs) signalProcess(process, "SIGTERM");
+  for (const { address, process } of runs) {
+    phase(`waiting for ${address} to reach the end of its step`);
+    while (isAlive(process) && !stop.aborted) await sleep(PAUSE_POLL_MS);
+  }
+}
+
+export const serverKind: Kind<ServerFacts, undefined> = {
+  name: "server",
+  removal: "destroy",
+  slots: (node) => {
+    const settings = serverSettings(node);
+    return settings.slots ?? DEFAULT_SLOTS[settings.backend];
+  },
+  ruleOf: (path) => ruleOf("server", path),
+  resolve,
+  read,
+  identify,
+  act,
+};
