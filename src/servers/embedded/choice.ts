@@ -48,11 +48,14 @@ function likeliest(logits: Float32Array): number {
 
 /** Tokens that may be chosen: by falling logit where a limit needs the order, else by id. */
 function rank(logits: Float32Array, { topK, topP }: SamplingPolicy): readonly number[] {
-  const tokens = Array.from(logits, (_, token) => token);
   const isLimited = (topK > 0 && topK < logits.length) || topP < 1;
-  if (!isLimited) return tokens;
-  tokens.sort((a, b) => (logits[b] as number) - (logits[a] as number) || a - b);
+  if (!isLimited) return Array.from(logits, (_, token) => token);
+  const tokens = byLikelihood(logits);
   return topK > 0 ? tokens.slice(0, topK) : tokens;
+}
+
+function byLikelihood(logits: Float32Array): readonly number[] {
+  return Array.from(logits, (_, token) => token).sort((a, b) => (logits[b] as number) - (logits[a] as number) || a - b);
 }
 
 function countToReach(shares: readonly number[], topP: number): number {
@@ -68,7 +71,7 @@ function countToReach(shares: readonly number[], topP: number): number {
 /** The k likeliest tokens with their log-probabilities, likeliest first. */
 export function topLogprobs(logits: Float32Array, k: number): readonly (readonly [number, number])[] {
   const norm = logSumExp(logits);
-  return rank(logits, { temperature: 1, topK: k, topP: 1 })
+  return byLikelihood(logits)
     .slice(0, k)
     .map((token) => [token, (logits[token] as number) - norm]);
 }
