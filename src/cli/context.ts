@@ -60,7 +60,7 @@ export function createContext(options: GlobalOptions, outputClosed: AbortSignal)
   const out = (text: string): void => void stdout.write(text);
   const err = (text: string): void => void stderr.write(text);
   return {
-    cwd: process.cwd(),
+    cwd: currentFolder(),
     env,
     isJson,
     isTerminal,
@@ -74,6 +74,15 @@ export function createContext(options: GlobalOptions, outputClosed: AbortSignal)
     outputClosed,
     interruption: catchInterruption,
   };
+}
+
+/** Empty where the folder was removed while its shell stayed in it. */
+function currentFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return "";
+  }
 }
 
 /** The result of a command that failed: diagnostics for people on stderr, or as JSON on stdout. */

@@ -2,19 +2,11 @@
  * The command line's entry: parses arguments, runs one command, turns what it throws into output and an exit code. Imports
  * nothing heavy; commands load their own.
  */
-import { Command, CommanderError } from "commander";
-import { fail, messageOf, RlcliError } from "../diagnostic.ts";
-import {
-  type CommandContext,
-  createContext,
-  EXIT,
-  type GlobalOptions,
-  reportFailure,
-  VERSION,
-  watchOutput,
-} from "./context.ts";
+import { Command } from "commander";
+import { fail, messageOf } from "../diagnostic.ts";
+import { type CommandContext, createContext, EXIT, type GlobalOptions, VERSION, watchOutput } from "./context.ts";
+import { handleThrown } from "./failure.ts";
 import { COMMANDS, type Run } from "./register.ts";
-import { usageDiagnostic } from "./usage.ts";
 
 function createProgram(run: Run): Command {
   const program = new Command("rlcli")
@@ -48,61 +40,27 @@ function enterFolder(dir: string | undefined): void {
   }
 }
 
-/** Words that are safe to repeat in a report: commands and option names, not their values. */
-function commandWords(argv: readonly string[]): string {
-  return argv
-    .map((arg) => (arg.startsWith("-") ? (arg.split("=")[0] ?? arg) : /^[a-z][a-z-]*$/.test(arg) ? arg : "…"))
-    .join(" ");
-}
-
-function reportBug(error: unknown, argv: readonly string[]): void {
-  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  process.stderr.write(
-    `This is a bug in rlcli, not a mistake of yours. Please report it with the lines below.\n\n` +
-      `rlcli ${VERSION}, Node ${process.version}, ${process.platform} ${process.arch}\n` +
-      `command: rlcli ${commandWords(argv)}\n${stack}\n`,
-  );
-}
-
-/** What a thrown value means: help and version are done, a user's fault is reported, anything else is a bug. */
-function handleThrown(
-  error: unknown,
-  program: Command,
-  argv: readonly string[],
-  context: () => CommandContext,
-): number {
-  if (error instanceof CommanderError) {
-    if (error.exitCode === 0 || error.code === "commander.help") return EXIT.done;
-    reportFailure(context(), [usageDiagnostic(program, argv, error)]);
-    return EXIT.failed;
-  }
-  if (error instanceof RlcliError) {
-    reportFailure(context(), error.diagnostics);
-    return EXIT.failed;
-  }
-  reportBug(error, argv);
-  return EXIT.bug;
-}
-
 async function main(argv: readonly string[]): Promise<number> {
   let code: number = EXIT.done;
   let created: CommandContext | undefined;
   const outputClosed = watchOutput();
   const context = (): CommandContext => {
     // Where parsing failed, commander has not seen all options.
-    const options = program.opts<GlobalOptions>();
-    created ??= createContext({ ...options, json: options.json === true || argv.includes("--json") }, outputClosed);
+    const { json, color } = program.opts<GlobalOptions>();
+    const options = { json: json === true || argv.includes("--json"), color: color && !argv.includes("--no-color") };
+    created ??= createContext(options, outputClosed);
     return created;
   };
   const program = createProgram(async (body) => {
     enterFolder(program.opts<GlobalOptions>().chdir);
+    if (context().cwd === "") fail("RL9006", "The current folder no longer exists. Change to another one.");
     code = await body(context());
   });
   try {
     if (argv.length === 0) program.outputHelp();
     else await program.parseAsync(argv, { from: "user" });
   } catch (error) {
-    code = handleThrown(error, program, argv, context);
+    code = handleThrown(error, { program, argv, context });
   }
   return code;
 }

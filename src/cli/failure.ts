@@ -1,0 +1,47 @@
+/** What a thrown value means: help is done, a user's fault is reported, anything else is a bug and says so. */
+import { type Command, CommanderError } from "commander";
+import { RlcliError } from "../diagnostic.ts";
+import { type CommandContext, EXIT, type ExitCode, reportFailure, VERSION } from "./context.ts";
+import { usageDiagnostic } from "./usage.ts";
+
+/** Words that are safe to repeat in a report: commands and names of options. Values may be secret. */
+function commandWords(argv: readonly string[]): string {
+  return argv
+    .map((arg) => (arg.startsWith("-") ? (arg.split("=")[0] ?? arg) : /^[a-z][a-z-]*$/.test(arg) ? arg : "…"))
+    .join(" ");
+}
+
+export function bugReport(error: unknown, argv: readonly string[]): string {
+  const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return [
+    "This is a bug in rlcli, not a mistake of yours. Please report it with the lines below.",
+    "",
+    `rlcli ${VERSION}, Node ${process.version}, ${process.platform} ${process.arch}`,
+    `command: rlcli ${commandWords(argv)}`,
+    stack,
+    "",
+  ].join("\n");
+}
+
+export interface Invocation {
+  readonly program: Command;
+  readonly argv: readonly string[];
+  /** Made when needed: making it may itself fail. */
+  context(): CommandContext;
+}
+
+export function handleThrown(error: unknown, { program, argv, context }: Invocation): ExitCode {
+  if (error instanceof CommanderError && error.exitCode === 0) return EXIT.done;
+  const diagnostics =
+    error instanceof CommanderError
+      ? [usageDiagnostic(program, argv, error)]
+      : error instanceof RlcliError
+        ? error.diagnostics
+        : undefined;
+  if (diagnostics === undefined) {
+    process.stderr.write(bugReport(error, argv));
+    return EXIT.bug;
+  }
+  reportFailure(context(), diagnostics);
+  return EXIT.failed;
+}

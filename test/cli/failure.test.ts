@@ -1,0 +1,56 @@
+import { Command, CommanderError } from "commander";
+import { afterEach, expect, test, vi } from "vitest";
+import { createContext } from "../../src/cli/context.ts";
+import { bugReport, handleThrown } from "../../src/cli/failure.ts";
+import { diagnostic, RlcliError } from "../../src/diagnostic.ts";
+
+afterEach(() => vi.restoreAllMocks());
+
+/** What is written while a thrown value is handled. */
+function handle(error: unknown): { code: number; text: string } {
+  let text = "";
+  vi.spyOn(process.stderr, "write").mockImplementation((chunk) => {
+    text += String(chunk);
+    return true;
+  });
+  const context = () => createContext({ color: false }, new AbortController().signal);
+  return {
+    code: handleThrown(error, { program: new Command("rlcli"), argv: ["plan", "--var=key=hunter2"], context }),
+    text,
+  };
+}
+
+test("a bug says that it is one, with version, command and stack, and exits with 70", () => {
+  const { code, text } = handle(new TypeError("x is not a function"));
+  expect(code).toBe(70);
+  expect(text).toContain("This is a bug in rlcli");
+  expect(text).toContain("command: rlcli plan --var\n");
+  expect(text).toContain("TypeError: x is not a function\n    at ");
+});
+
+test("a report repeats no values", () => {
+  const text = bugReport(new Error("no"), [
+    "apply",
+    "--var",
+    "key=hunter2",
+    "--target=run.a",
+    "/home/me/secret.yaml",
+    "-f",
+  ]);
+  expect(text).toContain("command: rlcli apply --var … --target … -f\n");
+});
+
+test("anything may be thrown", () => {
+  expect(bugReport("words", [])).toContain("words");
+  expect(bugReport(undefined, [])).toContain("undefined");
+});
+
+test("a user's fault is a diagnostic without a stack", () => {
+  const { code, text } = handle(new RlcliError(diagnostic("RL1001", "There is no file.")));
+  expect(code).toBe(1);
+  expect(text).toBe("error[RL1001]: File cannot be read\n  There is no file.\n");
+});
+
+test("help is no fault", () => {
+  expect(handle(new CommanderError(0, "commander.helpDisplayed", ""))).toEqual({ code: 0, text: "" });
+});

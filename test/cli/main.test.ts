@@ -1,0 +1,217 @@
+/** The command line as a user meets it: the bundle in a process of its own. */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { execa } from "execa";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+const RLCLI = fileURLToPath(new URL("../../bin/rlcli.js", import.meta.url));
+const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+
+const folder = mkdtempSync(join(tmpdir(), "rlcli-cli-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const SPEC = `rlcli: 1
+project: demo
+variables:
+  steps: { type: integer, default: 3 }
+server: { backend: embedded, model: builtin:tiny }
+datasets:
+  rows: { source: rows.jsonl }
+runs:
+  a: { type: sl, dataset: rows, steps: "\${var.steps}" }
+`;
+
+beforeAll(() => {
+  writeFileSync(join(folder, "rlcli.yaml"), SPEC);
+  writeFileSync(join(folder, "broken.yaml"), SPEC.replace("dataset: rows", "dataset: row"));
+  mkdirSync(join(folder, "sub"));
+});
+
+interface Ran {
+  readonly exitCode: number | undefined;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function rlcli(args: readonly string[], env: Record<string, string> = {}): Promise<Ran> {
+  const options = { cwd: folder, reject: false, env: { NO_COLOR: undefined, FORCE_COLOR: undefined, ...env } } as const;
+  const { exitCode, stdout, stderr } = await execa(process.execPath, [RLCLI, ...args], options);
+  return { exitCode, stdout, stderr };
+}
+
+describe("version and help", () => {
+  test.each([[["--version"]], [["-V"]], [["--no-color", "--version"]]])("%j", async (args) => {
+    expect(await rlcli(args)).toEqual({ exitCode: 0, stdout: version, stderr: "" });
+  });
+
+  test.each([[[]], [["--help"]], [["-h"]]])("%j prints the commands", async (args) => {
+    const { exitCode, stdout, stderr } = await rlcli(args);
+    expect(exitCode).toBe(0);
+    expect(stderr).toBe("");
+    for (const command of ["init", "validate", "explain"]) expect(stdout).toMatch(new RegExp(`^  ${command}\\b`, "m"));
+  });
+
+  test("a command's help names its options and the global ones", async () => {
+    const { exitCode, stdout } = await rlcli(["validate", "--help"]);
+    expect(exitCode).toBe(0);
+    for (const option of ["--file", "--var ", "--var-file", "--json", "--chdir"]) expect(stdout).toContain(option);
+  });
+});
+
+describe("validate", () => {
+  test("a sound spec", async () => {
+    expect(await rlcli(["validate"])).toEqual({
+      exitCode: 0,
+      stdout: "Valid: 3 blocks (1 server, 1 dataset, 1 run) in project demo.",
+      stderr: "",
+    });
+  });
+
+  test("a faulty spec: diagnostics on stderr, exit code 1", async () => {
+    const { exitCode, stdout, stderr } = await rlcli(["validate", "-f", "broken.yaml"]);
+    expect(exitCode).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toContain("error[RL1201]: Unknown reference\n --> broken.yaml:9:27 (run.a)");
+    expect(stderr).toContain("Did you mean `rows`?");
+    expect(stderr).toMatch(/\n1 error$/);
+  });
+
+  test("--json puts all of it on stdout", async () => {
+    const { exitCode, stdout, stderr } = await rlcli(["validate", "-f", "broken.yaml", "--json"]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toBe("");
+    const result = JSON.parse(stdout);
+    expect(result).toMatchObject({ formatVersion: 1, valid: false });
+    expect(result.diagnostics[0]).toMatchObject({ code: "RL1201", range: { file: "broken.yaml", start: { line: 9 } } });
+  });
+
+  test("variables, from the command line over the environment", async () => {
+    const bad = await rlcli(["validate"], { RLCLI_VAR_steps: "many" });
+    expect(bad.exitCode).toBe(1);
+    expect(bad.stderr).toContain("RLCLI_VAR_steps sets it to `many`");
+    const good = await rlcli(["validate", "--var", "steps=4"], { RLCLI_VAR_steps: "many" });
+    expect(good.exitCode).toBe(0);
+  });
+
+  test("--chdir", async () => {
+    expect((await rlcli(["-C", "sub", "validate", "-f", "../rlcli.yaml"])).exitCode).toBe(0);
+    const nowhere = await rlcli(["-C", "nowhere", "validate"]);
+    expect(nowhere.exitCode).toBe(1);
+    expect(nowhere.stderr).toContain("error[RL9006]");
+  });
+
+  test("colour follows FORCE_COLOR, NO_COLOR and --no-color", async () => {
+    const args = ["validate", "-f", "broken.yaml"];
+    expect((await rlcli(args)).stderr).not.toContain("\u001b[");
+    expect((await rlcli(args, { FORCE_COLOR: "1" })).stderr).toContain("\u001b[31m");
+    expect((await rlcli([...args, "--no-color"], { FORCE_COLOR: "1" })).stderr).not.toContain("\u001b[");
+  });
+});
+
+describe("wrong use", () => {
+  test.each<[string, string[], string, string]>([
+    ["a misspelt command", ["valdate"], "RL9001", "Did you mean `validate`?"],
+    ["a misspelt option", ["validate", "--fille", "x"], "RL9002", "Did you mean `--file`?"],
+    ["an option before its command", ["-f", "x", "validate"], "RL9002", "write it after `validate`"],
+    ["an option without its value", ["validate", "--var"], "RL9003", "argument missing"],
+    ["an argument too many", ["validate", "x"], "RL9003", "takes no arguments"],
+    ["a variable without a value", ["validate", "--var", "steps"], "RL9003", "NAME=VALUE"],
+    ["an unknown topic", ["explain", "run.lerning_rate"], "RL9005", "Did you mean"],
+    ["an unknown code", ["explain", "RL1999"], "RL9005", "diagnostic code"],
+    ["an unknown template", ["init", "new", "--template", "quikstart"], "RL9003", "Did you mean `quickstart`?"],
+  ])("%s", async (_, args, code, words) => {
+    const { exitCode, stdout, stderr } = await rlcli(args);
+    expect(exitCode).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toContain(`error[${code}]`);
+    expect(stderr.replace(/\s+/g, " ")).toContain(words);
+    expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  test("as JSON", async () => {
+    const { exitCode, stdout } = await rlcli(["--json", "validate", "--fille"]);
+    expect(exitCode).toBe(1);
+    expect(JSON.parse(stdout).diagnostics[0].code).toBe("RL9002");
+  });
+});
+
+describe("explain", () => {
+  test.each([["run.learning_rate"], ["run"], ["spec"], ["RL1101"], ["server.port"], ["loss.beta"], ["run.schedule"]])(
+    "%s",
+    async (topic) => {
+      const { exitCode, stdout } = await rlcli(["explain", topic]);
+      expect(exitCode).toBe(0);
+      await expect(`${stdout}\n`).toMatchFileSnapshot(`../golden/explain/${topic}.txt`);
+    },
+  );
+
+  test("plurals, addresses and case lead to the same", async () => {
+    const field = (await rlcli(["explain", "run.learning_rate"])).stdout;
+    expect((await rlcli(["explain", "runs.learning_rate"])).stdout).toBe(field);
+    expect((await rlcli(["explain", "run.agent.learning_rate"])).stdout).toBe(field);
+    expect((await rlcli(["explain", "rl1101"])).stdout).toBe((await rlcli(["explain", "RL1101"])).stdout);
+  });
+
+  test("as JSON", async () => {
+    const { stdout } = await rlcli(["explain", "run.learning_rate", "--json"]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      formatVersion: 1,
+      block: "run",
+      path: "learning_rate",
+      default: 0.0001,
+      change: "replace",
+    });
+  });
+});
+
+describe("init", () => {
+  test("writes a spec that is valid, and never overwrites", async () => {
+    const first = await rlcli(["init", "fresh"]);
+    expect(first.exitCode).toBe(0);
+    expect(first.stdout).toContain("cd fresh");
+    expect((await rlcli(["-C", "fresh", "validate"])).exitCode).toBe(0);
+    expect(readFileSync(join(folder, "fresh", ".gitignore"), "utf8")).toBe(".rlcli/\n");
+    writeFileSync(join(folder, "fresh", "rlcli.yaml"), "mine");
+    const second = await rlcli(["init", "fresh"]);
+    expect(second.exitCode).toBe(1);
+    expect(second.stderr).toContain("error[RL9004]");
+    expect(readFileSync(join(folder, "fresh", "rlcli.yaml"), "utf8")).toBe("mine");
+  });
+
+  test("a folder that cannot be made", async () => {
+    writeFileSync(join(folder, "plain"), "");
+    const { exitCode, stderr } = await rlcli(["init", "plain/x"]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("error[RL1001]");
+  });
+});
+
+describe("the frame", () => {
+  test("a reader that goes away is no fault", async () => {
+    const { exitCode, stderr } = await execa(
+      "sh",
+      [
+        "-c",
+        '"$0" "$1" explain run | true; "$0" "$1" validate --json -f broken.yaml | head -c 1 >&2',
+        process.execPath,
+        RLCLI,
+      ],
+      { cwd: folder, reject: false },
+    );
+    expect(exitCode).toBe(0);
+    expect(stderr).toBe("{");
+  });
+
+  test("a current folder that is gone", async () => {
+    mkdirSync(join(folder, "gone"));
+    const { exitCode, stderr } = await execa(
+      "sh",
+      ["-c", 'cd gone && rmdir ../gone && "$0" "$1" validate', process.execPath, RLCLI],
+      { cwd: folder, reject: false },
+    );
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("error[RL9006]");
+  });
+});
