@@ -136,6 +136,13 @@ export type JournalEntry =
     }
   | { readonly t: "done"; readonly at: string; readonly step: number }
   | {
+      /** Held-out passes of a step: no weights change, but they use numbers of the model. */
+      readonly t: "eval";
+      readonly at: string;
+      readonly step: number;
+      readonly seq: readonly number[];
+    }
+  | {
       readonly t: "save";
       readonly at: string;
       readonly step: number;

@@ -80,8 +80,7 @@ export function reasonOf(body: Uint8Array): string {
 /** Whether a final answer means that the session, model or future is gone rather than that the request is wrong. */
 export function isGone(status: number, reason: string): boolean {
   if (status === 410) return true;
-  if (status === 404)
-    return /\b(model|session|future|sampler)\b.*not found|not found.*\b(model|session)\b/i.test(reason);
+  if (status === 404) return /^(model|session|sampling session|sampler|future)\b.*\bnot found/i.test(reason);
   // SkyRL tells of an expired session only through the failure of the work: section 1.5.
   return /\bmodel\b.*\b(not loaded|unloaded|expired)\b|\bsession\b.*\bexpired\b/i.test(reason);
 }

@@ -50,6 +50,8 @@ export class FakeServer {
   fault: (request: SeenRequest) => Fault | undefined = () => undefined;
   /** Polls answered "not yet" before a result is given. */
   slowPolls = 0;
+  /** Changes when the server forgets, as a new process would. */
+  life = "life-0";
   #sessions = new Set<string>();
   #sequence = new Map<string, { digest: string; id: string }>();
   #polls = new Map<string, number>();
@@ -72,6 +74,7 @@ export class FakeServer {
 
   /** What a restart of a server process loses: everything but the checkpoints. */
   forget(): void {
+    this.life = `life-${++this.#ids}`;
     this.models.clear();
     this.futures.clear();
     this.#sessions.clear();

@@ -1,0 +1,92 @@
+/**
+ * A batch as it is sent: the shift between input and target, and weights scaled so that a server's plain sum is the
+ * mean that `normalize` asks for.
+ */
+import { createHash } from "node:crypto";
+import type { Digest } from "../digest.ts";
+import { crossEntropyLoss } from "../losses/cross-entropy.ts";
+import type { SupervisedSettings } from "../run-record.ts";
+import type { Datum, Loss, PassResult } from "../tinker/data.ts";
+import type { TokenDatum } from "../tokens/conversation.ts";
+
+export interface Batch {
+  readonly data: readonly Datum[];
+  /** Of tokens and weights: what a resumed step must still be. */
+  readonly digest: Digest;
+  /** Input tokens. */
+  readonly tokens: number;
+  /** Positions with a weight. */
+  readonly trainedTokens: number;
+}
+
+const sum = (values: Float32Array): number => values.reduce((a, b) => a + b, 0);
+
+/**
+ * `token`: every weight is divided by the sum of all weights of the batch. `sequence`: by the sum over its own datum and
+ * the number of datums.
+ */
+export function buildBatch(datums: readonly TokenDatum[], normalize: SupervisedSettings["normalize"]): Batch {
+  const total = datums.reduce((t, d) => t + sum(d.weights.subarray(1)), 0);
+  const data = datums.map(({ tokens, weights }): Datum => {
+    const own = weights.slice(1);
+    const divisor = normalize === "token" ? total : sum(own) * datums.length;
+    return {
+      input: tokens.slice(0, -1),
+      lossInputs: { target_tokens: tokens.slice(1), weights: own.map((w) => w / divisor) },
+    };
+  });
+  return {
+    data,
+    digest: digestData(data),
+    tokens: data.reduce((n, d) => n + d.input.length, 0),
+    trainedTokens: data.reduce((n, d) => n + weightsOf(d).reduce((k, w) => k + (w === 0 ? 0 : 1), 0), 0),
+  };
+}
+
+const weightsOf = (datum: Datum): Float32Array => datum.lossInputs.weights as Float32Array;
+
+/** The batch's loss in nats, as `normalize` says, from the log-probabilities that came back. */
+export function batchLoss(data: readonly Datum[], results: readonly PassResult[]): number {
+  const outputs = results.flatMap((r) => r.outputs);
+  return data.reduce((total, datum, i) => {
+    const logprobs = outputs[i]?.logprobs;
+    return total + (logprobs ? crossEntropyLoss(weightsOf(datum), logprobs) : Number.NaN);
+  }, 0);
+}
+
+function digestData(data: readonly Datum[]): Digest {
+  const hash = createHash("sha256");
+  for (const { input, lossInputs } of data) {
+    hash.update(`${input.length};`);
+    for (const values of [input, ...Object.values(lossInputs)]) {
+      hash.update(new Uint8Array(values.buffer, values.byteOffset, values.byteLength));
+    }
+  }
+  return `sha256:${hash.digest("hex")}`;
+}
+
+/** Most datums and tokens in one request; a longer batch is sent in several, which add up on the server. */
+const CHUNK_DATUMS = 1024;
+const CHUNK_TOKENS = 400_000;
+
+/** Cuts a batch into requests, in order. */
+export function chunks(data: readonly Datum[]): (readonly Datum[])[] {
+  const parts: Datum[][] = [];
+  let open: Datum[] = [];
+  let tokens = 0;
+  for (const datum of data) {
+    if (open.length > 0 && (open.length === CHUNK_DATUMS || tokens + datum.input.length > CHUNK_TOKENS)) {
+      parts.push(open);
+      open = [];
+      tokens = 0;
+    }
+    open.push(datum);
+    tokens += datum.input.length;
+  }
+  return open.length > 0 ? [...parts, open] : parts;
+}
+
+/** A loss as the client sends it; servers check the keys of a configuration, so an empty one is left out. */
+export function wireLoss({ type, options }: SupervisedSettings["loss"]): Loss {
+  return Object.keys(options).length > 0 ? { name: type, config: options } : { name: type };
+}

@@ -1,0 +1,88 @@
+/** The list of a run's durable checkpoints, and which of them may go. */
+import { type Diagnostic, diagnostic } from "../diagnostic.ts";
+import { JsonLinesFile, readJsonLines } from "../files.ts";
+import { type CheckpointLine, RUN_RECORD_VERSION, type RunLength } from "../run-record.ts";
+import { damagedLine, newerFormat } from "./journal.ts";
+
+export interface DurableCheckpoint {
+  readonly step: number;
+  readonly training: string;
+  readonly sampler?: string;
+  readonly heldOutLoss?: number;
+  /** The length of which this was the end. */
+  readonly final?: RunLength;
+}
+
+function isLine(value: unknown): value is CheckpointLine {
+  const { t, step, training } = (value ?? {}) as Record<string, unknown>;
+  return Number.isSafeInteger(step) && (t === "pruned" || (t === "checkpoint" && typeof training === "string"));
+}
+
+function foldLine(list: readonly DurableCheckpoint[], line: CheckpointLine): readonly DurableCheckpoint[] {
+  const before = list.find((c) => c.step === line.step);
+  const others = list.filter((c) => c.step !== line.step);
+  if (line.t === "pruned") return others;
+  const { t: _t, at: _at, ...fields } = line;
+  return [...others, { ...before, ...fields }].sort((a, b) => a.step - b.step);
+}
+
+/** Durable checkpoints by step. A torn last line is no fault; any other bad line is RL3007. */
+export function readCheckpoints(path: string): { list: readonly DurableCheckpoint[]; diagnostics: Diagnostic[] } {
+  const { values, bad, formatVersion } = readJsonLines<unknown>(path);
+  const diagnostics = [...newerFormat(path, formatVersion), ...bad.map((line) => damagedLine(path, line))];
+  const wrong = values.findIndex((value) => !isLine(value));
+  if (wrong >= 0) {
+    diagnostics.push(diagnostic("RL3007", `${path} has an entry that is no checkpoint: number ${wrong + 1}.`));
+  }
+  return { list: values.filter(isLine).reduce(foldLine, []), diagnostics };
+}
+
+/** The checkpoint with the lowest held-out loss; the earliest of equals. */
+export function bestCheckpoint(list: readonly DurableCheckpoint[]): DurableCheckpoint | undefined {
+  const judged = list.filter((c) => c.heldOutLoss !== undefined);
+  return judged.reduce<DurableCheckpoint | undefined>(
+    (best, c) => (best?.heldOutLoss === undefined || (c.heldOutLoss as number) < best.heldOutLoss ? c : best),
+    undefined,
+  );
+}
+
+/** What may go: neither among the last `keepLast` (at least the newest) nor a final one nor the best. */
+export function prunable(list: readonly DurableCheckpoint[], keepLast: number): readonly DurableCheckpoint[] {
+  const best = bestCheckpoint(list);
+  const older = list.slice(0, Math.max(0, list.length - Math.max(1, keepLast)));
+  return older.filter((c) => c.final === undefined && c !== best);
+}
+
+export class CheckpointList {
+  readonly #file: JsonLinesFile;
+  #list: readonly DurableCheckpoint[];
+
+  constructor(path: string, list: readonly DurableCheckpoint[]) {
+    this.#file = new JsonLinesFile(path, RUN_RECORD_VERSION);
+    this.#list = list;
+  }
+
+  get list(): readonly DurableCheckpoint[] {
+    return this.#list;
+  }
+
+  at(step: number): DurableCheckpoint | undefined {
+    return this.#list.find((c) => c.step === step);
+  }
+
+  /** The newest that is not beyond `step`. */
+  newest(step: number): DurableCheckpoint | undefined {
+    return this.#list.findLast((c) => c.step <= step);
+  }
+
+  /** On disk when this returns. */
+  add(line: CheckpointLine): void {
+    this.#file.append(line);
+    this.#file.sync();
+    this.#list = foldLine(this.#list, line);
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+}

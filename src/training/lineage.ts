@@ -1,0 +1,174 @@
+/**
+ * A lineage: one server-side model that a run's steps are applied to, one after another. A process that starts goes on
+ * with the lineage in the journal while that model may still live; else it begins a new one from the last durable
+ * checkpoint, and the steps after it are rolled back.
+ */
+import { fail } from "../diagnostic.ts";
+import { TinkerClient } from "../tinker/client.ts";
+import { TinkerError } from "../tinker/errors.ts";
+import type { TrainingModel } from "../tinker/model.ts";
+import { formatCheckpointPath } from "../tinker/paths.ts";
+import type { Session } from "../tinker/session.ts";
+import type { DurableCheckpoint } from "./checkpoints.ts";
+import type { Run, ServerConnection } from "./run.ts";
+import { missingKinds } from "./save.ts";
+
+/** How long one request is tried before the server is looked for anew. */
+const RETRY_DEADLINE_MS = 15_000;
+/** The number of a model's first call, which is the only place for a load. */
+const LOAD_SEQ = 1;
+const UNLOAD_TIMEOUT_MS = 5000;
+
+export interface Lineage {
+  readonly client: TinkerClient;
+  readonly model: TrainingModel;
+}
+
+export async function openLineage(run: Run): Promise<Lineage> {
+  run.record.phase("connecting");
+  const connection = await run.deps.connect();
+  run.at("open:connected");
+  const client = clientOf(connection);
+  try {
+    const model = (await goOn(run, client, connection)) ?? (await beginAnew(run, client, connection));
+    return { client, model };
+  } catch (error) {
+    await client.close();
+    throw error;
+  }
+}
+
+export function clientOf({ url, token }: ServerConnection): TinkerClient {
+  const key = token === undefined ? {} : { apiKey: token };
+  return new TinkerClient({ baseUrl: url, ...key, retry: { deadlineMs: RETRY_DEADLINE_MS } });
+}
+
+/** Frees the model where it still can be; what cannot be freed ends with its session. */
+export async function closeLineage({ client, model }: Lineage, unload: boolean): Promise<void> {
+  if (unload) await tryUnload(model);
+  await client.close();
+}
+
+async function tryUnload(model: TrainingModel): Promise<void> {
+  await model.unload({ signal: AbortSignal.timeout(UNLOAD_TIMEOUT_MS) }).catch(() => {});
+}
+
+/** The journal's lineage, if its model may still live: same life of the server, session known. */
+async function goOn(
+  run: Run,
+  client: TinkerClient,
+  { serverRun }: ServerConnection,
+): Promise<TrainingModel | undefined> {
+  const { journal } = run.record;
+  const { open, isFresh, nextSeq, done } = journal.state;
+  if (!open || open.serverRun !== serverRun) return undefined;
+  const session = client.resumeSession(open.session);
+  const model = session.resumeModel(open.model, nextSeq);
+  try {
+    await session.heartbeat();
+    if (done > run.total || !repeatsAll(run)) {
+      // Of no more use: its weights are beyond the end of a shortened run, or its numbers would have a gap.
+      await tryUnload(model);
+    } else {
+      if (isFresh && open.loaded !== undefined) await load(run, model, open.loaded);
+      return model;
+    }
+  } catch (error) {
+    if (!(error instanceof TinkerError) || (error.kind !== "gone" && error.kind !== "rejected")) throw error;
+  }
+  session.stopHeartbeat();
+  journal.abandon();
+  return undefined;
+}
+
+/**
+ * Whether everything that was begun in the lineage and is not known to have been sent will be sent again. A server that
+ * orders calls by number waits for a missing one for ever. Usually true; not where save_every or eval_every changed.
+ */
+function repeatsAll(run: Run): boolean {
+  const { done, pending, evals, save } = run.record.journal.state;
+  const last = pending.at(-1)?.step;
+  const keepsEvals = [...evals.keys()].every((step) => step <= done || (step === last && run.evaluatesAt(step)));
+  const kept = save && run.record.checkpoints.at(save.step);
+  // The list is written after all parts of a save; one part alone may also be the sampler weights of a listed one.
+  const isOver = save !== undefined && kept !== undefined && (save.seq.length > 1 || kept.sampler !== undefined);
+  const isRepeated = save?.step === done && pending.length === 0 && missingKinds(run).length === save?.seq.length;
+  const keepsSave = !save || isOver || isRepeated;
+  return keepsEvals && keepsSave;
+}
+
+async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerConnection): Promise<TrainingModel> {
+  const { order, record } = run;
+  await adoptUnfinishedSave(run, client);
+  const base = record.checkpoints.newest(run.total);
+  const session = await client.createSession({ tags: ["rlcli", order.address] });
+  const model = await createModel(run, session);
+  run.at("open:created");
+  rollBack(run, base);
+  run.at("open:rolled-back");
+  const loaded = base?.training ?? order.from?.path;
+  record.journal.begin({
+    t: "open",
+    at: record.at(),
+    session: session.id,
+    model: model.id,
+    serverRun,
+    step: base?.step ?? 0,
+    ...(loaded === undefined ? {} : { loaded }),
+  });
+  run.at("open:journaled");
+  if (loaded !== undefined) await load(run, model, loaded);
+  run.at("open:loaded");
+  return model;
+}
+
+function createModel({ order }: Run, session: Session): Promise<TrainingModel> {
+  const { lora_rank, seed } = order.settings;
+  const metadata = { run: order.address, generation: order.generation, incarnation: String(order.incarnation) };
+  return session.createModel({ baseModel: order.model, loraRank: lora_rank, seed, metadata });
+}
+
+function rollBack({ record }: Run, base: DurableCheckpoint | undefined): void {
+  const { done, pending } = record.journal.state;
+  const from = pending.at(-1)?.step ?? done;
+  const to = base?.step ?? 0;
+  if (from > to) {
+    const reason = "the server's model is gone; the last durable checkpoint is taken up again";
+    record.journal.begin({ t: "rollback", at: record.at(), from, to, reason });
+    record.phase("rolled back", `from step ${from} to ${to}`);
+  }
+  record.metrics.rollBack(to);
+}
+
+/** Repeating it is safe: it is the model's first call, always with the same bytes. */
+async function load(run: Run, model: TrainingModel, path: string): Promise<void> {
+  const isOwn = run.record.checkpoints.list.some((c) => c.training === path);
+  const optimizer = isOwn || (run.order.from?.optimizer ?? false);
+  run.record.phase("loading", path);
+  try {
+    await (await model.loadWeights(path, { optimizer, seqId: LOAD_SEQ })).result();
+  } catch (error) {
+    if (error instanceof TinkerError && error.status === 404 && error.kind === "rejected") {
+      const whose = isOwn ? "The checkpoint to resume from" : "The checkpoint that the run starts from";
+      fail("RL8005", `${whose}, ${path}, is not on the server any more: ${error.reason}.`, { cause: error });
+    }
+    throw error;
+  }
+}
+
+/** A save that a crash left open may be complete on the server: then its checkpoint is durable after all. */
+async function adoptUnfinishedSave({ record }: Run, client: TinkerClient): Promise<void> {
+  const { save, saveModel } = record.journal.state;
+  if (!save || saveModel === undefined || record.checkpoints.at(save.step)) return;
+  const training = formatCheckpointPath({ run: saveModel, kind: "weights", name: save.name });
+  let listed: readonly { readonly tinkerPath: string }[];
+  try {
+    listed = await client.listCheckpoints(saveModel);
+  } catch (error) {
+    if (error instanceof TinkerError && error.kind !== "network") return;
+    throw error;
+  }
+  if (!listed.some((c) => c.tinkerPath === training)) return;
+  record.checkpoints.add({ t: "checkpoint", at: record.at(), step: save.step, training });
+  record.journal.note({ t: "saved", at: record.at(), step: save.step });
+}

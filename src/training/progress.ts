@@ -1,0 +1,78 @@
+/** What a run record says, read without network and without changing anything: for plans, status and drift. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Diagnostic, diagnostic, messageOf } from "../diagnostic.ts";
+import { readJsonLines } from "../files.ts";
+import { isAlive } from "../process.ts";
+import { type MetricsLine, RUN_RECORD_VERSION, type RunEnd, type RunOrder, type WorkerStatus } from "../run-record.ts";
+import { type DurableCheckpoint, readCheckpoints } from "./checkpoints.ts";
+import { readJournal } from "./journal.ts";
+import { RECORD_FILES } from "./record.ts";
+
+export interface RunProgress {
+  /** Absent where no record is there, or it cannot be read. */
+  readonly order?: RunOrder;
+  /** The last step done and not rolled back. */
+  readonly step: number;
+  /** By step. */
+  readonly durable: readonly DurableCheckpoint[];
+  /** How the last work on it ended; absent while it goes on, and after a crash. */
+  readonly end?: RunEnd;
+  readonly worker?: WorkerStatus;
+  readonly workerAlive: boolean;
+  readonly lastMetrics?: MetricsLine;
+  readonly diagnostics: readonly Diagnostic[];
+}
+
+/** Reads a record that may be missing, half-written or damaged: damage is in the diagnostics (RL3007). */
+export function readRunRecord(folder: string): RunProgress {
+  const path = (file: keyof typeof RECORD_FILES) => join(folder, RECORD_FILES[file]);
+  const diagnostics: Diagnostic[] = [];
+  const order = readObject<RunOrder>(path("order"), diagnostics);
+  const worker = readObject<WorkerStatus>(path("worker"), diagnostics);
+  const journal = readJournal(path("journal"));
+  const checkpoints = readCheckpoints(path("checkpoints"));
+  const lastMetrics = readJsonLines<MetricsLine>(path("metrics")).values.at(-1);
+  diagnostics.push(...journal.diagnostics, ...checkpoints.diagnostics);
+  const { end, done } = journal.state;
+  // The worker's own word holds the diagnostics; the journal's holds even if the worker died right after it.
+  const isSameEnd = end && worker?.end?.status === end.status && worker.end.step === end.step;
+  const said = end && (isSameEnd ? worker.end : { status: end.status, step: end.step });
+  return {
+    ...(order ? { order } : {}),
+    step: done,
+    durable: checkpoints.list,
+    ...(said ? { end: said } : {}),
+    ...(worker ? { worker } : {}),
+    workerAlive: worker !== undefined && worker.end === undefined && isAlive(worker.process),
+    ...(lastMetrics ? { lastMetrics } : {}),
+    diagnostics,
+  };
+}
+
+function readObject<T extends { readonly formatVersion: number }>(
+  path: string,
+  diagnostics: Diagnostic[],
+): T | undefined {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    diagnostics.push(diagnostic("RL3007", `${path} cannot be read: ${messageOf(error)}.`));
+    return undefined;
+  }
+  try {
+    const value = JSON.parse(text) as T;
+    if (value.formatVersion === RUN_RECORD_VERSION) return value;
+    diagnostics.push(
+      diagnostic(
+        "RL3006",
+        `${path} has format version ${value.formatVersion}; this rlcli reads ${RUN_RECORD_VERSION}.`,
+      ),
+    );
+  } catch (error) {
+    diagnostics.push(diagnostic("RL3007", `${path} is damaged: ${messageOf(error)}.`));
+  }
+  return undefined;
+}

@@ -1,0 +1,149 @@
+/**
+ * Supervised runs, from order to end. Everything that happened is in the run record; a process that is killed anywhere
+ * and started again ends with the same weights, bit for bit, on a server whose computations are deterministic.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Diagnostic, diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
+import type { RunEnd, RunOrder } from "../run-record.ts";
+import { TinkerError } from "../tinker/errors.ts";
+import { loadRenderer, textDigest } from "../tokens/load.ts";
+import { Batches } from "./batches.ts";
+import { prunable } from "./checkpoints.ts";
+import { clientOf, closeLineage, openLineage } from "./lineage.ts";
+import { trainLineage } from "./loop.ts";
+import { RunRecord } from "./record.ts";
+import { RowStore } from "./rows.ts";
+import { Run, type TrainingDeps } from "./run.ts";
+import { prune } from "./save.ts";
+
+export type { ServerConnection, TrainingDeps } from "./run.ts";
+
+const GIVE_UP_AFTER_MS = 600_000;
+/** Lineages begun one after another without a single step done before the run fails. */
+const MAX_FRUITLESS = 5;
+const RECOVERY_PAUSE_MS = 500;
+
+/**
+ * Trains a run to its end, or until `deps.stop`. Never throws for what a user can mend: the end carries the
+ * diagnostics. The caller holds the run's lease and is the only writer of the record.
+ */
+export async function runSupervised(order: RunOrder, deps: TrainingDeps): Promise<RunEnd> {
+  let record: RunRecord;
+  try {
+    record = new RunRecord(deps.folder, deps.now);
+  } catch (error) {
+    return { status: "failed", step: 0, diagnostics: diagnosticsOf(error, order) };
+  }
+  try {
+    return finish(record, await work(order, deps, record), deps);
+  } catch (error) {
+    const diagnostics = diagnosticsOf(error, order);
+    return finish(record, { status: "failed", step: record.journal.state.done, diagnostics }, deps);
+  } finally {
+    record.close();
+  }
+}
+
+/** Writes the end down, as far as the disk allows. */
+function finish(record: RunRecord, end: RunEnd, deps: TrainingDeps): RunEnd {
+  try {
+    const { end: known } = record.journal.state;
+    const isNews = known?.status !== end.status || known.step !== end.step;
+    if (isNews) record.journal.begin({ t: "end", at: record.at(), status: end.status, step: end.step });
+    deps.at?.("end:journaled");
+    record.emit({ t: "end", end });
+  } catch (error) {
+    if (end.status !== "failed")
+      return { status: "failed", step: end.step, diagnostics: [unwritable(error, deps.folder)] };
+  }
+  return end;
+}
+
+async function work(order: RunOrder, deps: TrainingDeps, record: RunRecord): Promise<RunEnd> {
+  record.phase("reading rows");
+  const rows = await RowStore.open({
+    path: order.dataset.path,
+    datasetDigest: order.dataset.digest,
+    textDigest: await textDigest(deps.modelFolder),
+    settings: order.settings,
+    renderer: await loadRenderer(deps.modelFolder),
+    folder: deps.folder,
+    signal: deps.stop,
+  }).catch((error: unknown) => {
+    if (deps.stop.aborted && error === deps.stop.reason) return undefined;
+    throw error;
+  });
+  if (!rows) return { status: "interrupted", step: record.journal.state.done };
+  try {
+    for (const warning of rows.warnings())
+      record.emit({ t: "warning", diagnostic: { ...warning, address: order.address } });
+    const batches = new Batches(rows.training, (row) => rows.tokensOf(row), order.settings);
+    const run = new Run(order, deps, record, rows, batches);
+    const status = run.isComplete ? "complete" : await trainOn(run);
+    if (prunable(record.checkpoints.list, order.keep_last).length > 0) await pruneLeftovers(run);
+    return { status, step: record.journal.state.done };
+  } finally {
+    rows.close();
+  }
+}
+
+/** Deletes what a crash right after the last save left; a finished run does not fail for it. */
+async function pruneLeftovers(run: Run): Promise<void> {
+  try {
+    const client = clientOf(await run.deps.connect());
+    await prune(run, client).finally(() => client.close());
+  } catch (error) {
+    if (!(error instanceof RlcliError)) throw error;
+    for (const cause of error.diagnostics)
+      run.record.emit({ t: "warning", diagnostic: { ...cause, severity: "warning" } });
+  }
+}
+
+/** Trains on one lineage after another until one reaches the end, as long as steps get done. */
+async function trainOn(run: Run): Promise<"complete" | "interrupted"> {
+  const { journal } = run.record;
+  const { giveUpAfterMs = GIVE_UP_AFTER_MS, stop } = run.deps;
+  let progress = { done: journal.state.done, at: performance.now(), fruitless: 0 };
+  for (;;) {
+    if (stop.aborted) return "interrupted";
+    try {
+      return await trainOnce(run);
+    } catch (error) {
+      if (!(error instanceof TinkerError) || error.kind === "rejected" || error.kind === "failed") throw error;
+      if (error.kind === "gone") journal.abandon();
+      const { done } = journal.state;
+      if (done > progress.done) progress = { done, at: performance.now(), fruitless: 0 };
+      progress.fruitless += error.kind === "gone" ? 1 : 0;
+      if (progress.fruitless > MAX_FRUITLESS || performance.now() - progress.at > giveUpAfterMs) throw error;
+      run.record.phase("recovering", error.message);
+      await sleep(RECOVERY_PAUSE_MS);
+    }
+  }
+}
+
+async function trainOnce(run: Run): Promise<"complete" | "interrupted"> {
+  const lineage = await openLineage(run);
+  // After a lost connection the model may live on, and the next process or turn goes on with it.
+  let unload = true;
+  try {
+    return await trainLineage(run, lineage);
+  } catch (error) {
+    unload = !(error instanceof TinkerError) || error.kind === "rejected" || error.kind === "failed";
+    throw error;
+  } finally {
+    await closeLineage(lineage, unload);
+  }
+}
+
+/** Any failure as diagnostics; a bug of ours is thrown on. */
+function diagnosticsOf(error: unknown, order: RunOrder): readonly Diagnostic[] {
+  const { address } = order;
+  if (error instanceof RlcliError) return error.diagnostics.map((d) => ({ address, ...d }));
+  if (error instanceof TinkerError) return [diagnostic("RL8008", `${error.message}.`, { address })];
+  if (typeof (error as NodeJS.ErrnoException)?.syscall === "string") return [unwritable(error, "the run's folder")];
+  throw error;
+}
+
+function unwritable(error: unknown, where: string): Diagnostic {
+  return diagnostic("RL8009", `The run record in ${where} cannot be written: ${messageOf(error)}.`);
+}
