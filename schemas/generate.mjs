@@ -2,6 +2,7 @@
 // and fails where a committed file differs. A new schema is one line in `SCHEMAS`.
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { cliPage } from "./generate/cli-page.mjs";
 import { diagnosticsPage } from "./generate/diagnostics-page.mjs";
 import { fieldTable } from "./generate/fields.mjs";
 import { importTypeScript } from "./generate/import.mjs";
@@ -47,6 +48,8 @@ async function generate() {
   }
   const { CODES } = await importTypeScript(new URL("src/codes.ts", root));
   files.set("docs/diagnostics.md", diagnosticsPage(CODES));
+  const { createProgram } = await importTypeScript(new URL("src/cli/program.ts", root));
+  files.set("docs/reference/cli.md", cliPage(createProgram(async () => {})));
   return files;
 }
 

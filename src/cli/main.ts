@@ -2,31 +2,10 @@
  * The command line's entry: parses arguments, runs one command, turns what it throws into output and an exit code. Imports
  * nothing heavy; commands load their own.
  */
-import { Command } from "commander";
 import { fail, messageOf } from "../diagnostic.ts";
-import { type CommandContext, createContext, EXIT, type GlobalOptions, VERSION, watchOutput } from "./context.ts";
+import { type CommandContext, createContext, EXIT, type GlobalOptions, watchOutput } from "./context.ts";
 import { handleThrown } from "./failure.ts";
-import { COMMANDS, type Run } from "./register.ts";
-
-function createProgram(run: Run): Command {
-  const program = new Command("rlcli")
-    .description(
-      "Terraform for LLM post-training: declare servers, datasets, losses and runs in rlcli.yaml, then plan and apply.",
-    )
-    .version(VERSION, "-V, --version", "print the version")
-    .helpOption("-h, --help", "print this help")
-    .helpCommand(false)
-    .option("-C, --chdir <dir>", "work as if started in this folder")
-    .option("--json", "print results as JSON")
-    .option("--no-color", "print without colour")
-    .configureHelp({ showGlobalOptions: true })
-    .showSuggestionAfterError(false)
-    .exitOverride()
-    // Faults are printed as diagnostics.
-    .configureOutput({ outputError: () => {} });
-  for (const register of COMMANDS) register(program, run);
-  return program;
-}
+import { createProgram } from "./program.ts";
 
 function enterFolder(dir: string | undefined): void {
   if (dir === undefined) return;

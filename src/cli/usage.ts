@@ -1,7 +1,7 @@
 /** Commander's errors as diagnostics. */
 import type { Command, CommanderError } from "commander";
 import { type Diagnostic, diagnostic } from "../diagnostic.ts";
-import { didYouMean } from "../suggest.ts";
+import { didYouMean, listNames } from "../suggest.ts";
 
 /** The quoted part of commander's message. */
 function quoted(message: string): string {
@@ -58,6 +58,10 @@ export function usageDiagnostic(program: Command, argv: readonly string[], error
       if (elsewhere !== "") return diagnostic("RL9002", `\`rlcli\` itself has no option \`${name}\`.${elsewhere}`);
       const hint = didYouMean(name, optionNames(command)) || ` ${help} lists what there is.`;
       return diagnostic("RL9002", `\`${fullName(command)}\` has no option \`${name}\`.${hint}`);
+    }
+    case "commander.help": {
+      const names = listNames(command.commands.map((c) => c.name()));
+      return diagnostic("RL9003", `\`${fullName(command)}\` needs a command after it: ${names}.`);
     }
     case "commander.excessArguments":
       return diagnostic("RL9003", `\`${fullName(command)}\` takes ${arity(command)}. ${help} shows how it is used.`);

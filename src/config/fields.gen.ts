@@ -831,7 +831,8 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "description": "Another run whose weights this one starts from: `warmup` (its last step), `warmup@best` (its best held-out loss) or `warmup@40` (a kept step).",
     "type": "string",
     "isRequired": false,
-    "change": "replace",
+    "change": "rule",
+    "changeNote": "Trains the run anew if it starts from another checkpoint; a renamed run with the same content changes nothing.",
     "form": "a run's name, or name@best, or name@STEP",
     "ref": "run",
     "also": [
@@ -864,7 +865,8 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "description": "A loss of this spec by name, or a loss type, which then has its default options.",
     "type": "string",
     "isRequired": false,
-    "change": "replace",
+    "change": "rule",
+    "changeNote": "Trains the run anew if the loss itself is another; another name for the same loss changes nothing.",
     "default": "cross_entropy",
     "ref": "loss",
     "examples": [

@@ -116,6 +116,8 @@ describe("wrong use", () => {
     ["a misspelt option", ["validate", "--fille", "x"], "RL9002", "Did you mean `--file`?"],
     ["an option before its command", ["-f", "x", "validate"], "RL9002", "write it after `validate`"],
     ["an option without its value", ["validate", "--var"], "RL9003", "argument missing"],
+    ["a group of commands alone", ["serve"], "RL9003", "needs a command after it"],
+    ["a misspelt command of a group", ["serve", "stat"], "RL9001", "`rlcli serve` has no command `stat`"],
     ["an argument too many", ["validate", "x"], "RL9003", "takes no arguments"],
     ["a variable without a value", ["validate", "--var", "steps"], "RL9003", "NAME=VALUE"],
     ["an unknown topic", ["explain", "run.lerning_rate"], "RL9005", "Did you mean"],

@@ -6,9 +6,10 @@ import { fileURLToPath } from "node:url";
 import Ajv2020 from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { diagnosticsJson } from "../../src/cli/views/diagnostic.ts";
 import { changeRule, changeWords, fieldOf } from "../../src/config/changes.ts";
 import { type BlockName, blockInfo, fieldAt } from "../../src/config/fields.ts";
-import { CASES_FOLDER, readCases } from "../config/cases.ts";
+import { CASES_FOLDER, loadCase, readCases } from "../config/cases.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const schema = JSON.parse(readFileSync(join(root, "schemas/rlcli.schema.json"), "utf8"));
@@ -39,6 +40,22 @@ describe("the schema for editors", () => {
 
   test.each(refused)("refuses $name", ({ name }) => {
     expect(validate(readSpec(join(CASES_FOLDER, name, "rlcli.yaml")))).toBe(false);
+  });
+});
+
+describe("the schema of diagnostics", () => {
+  const output = JSON.parse(readFileSync(join(root, "schemas/diagnostics.schema.json"), "utf8"));
+  const check = ajv.compile(output);
+
+  test.each(readCases())("takes those of $name", async (testCase) => {
+    const { diagnostics } = await loadCase(testCase);
+    check(JSON.parse(diagnosticsJson(diagnostics, { valid: diagnostics.length === 0 })));
+    expect(check.errors ?? []).toEqual([]);
+  });
+
+  test("refuses another version", () => {
+    expect(check({ formatVersion: 2, diagnostics: [] })).toBe(false);
+    expect(check({ formatVersion: 1, diagnostics: [{ severity: "fatal" }] })).toBe(false);
   });
 });
 

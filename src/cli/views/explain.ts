@@ -17,6 +17,8 @@ const yaml = (value: unknown): string => (typeof value === "string" ? value : JS
 /** What a field takes, in words. */
 export function takesWords(field: FieldInfo): string {
   if (field.values) return field.values.join(" | ");
+  if (field.shorthand === "list") return "text, or a list of texts";
+  if (field.shorthand !== undefined) return `block, or its ${field.shorthand} alone`;
   const words = {
     integer: "whole number",
     string: "text",
@@ -28,7 +30,7 @@ export function takesWords(field: FieldInfo): string {
 
 export function defaultWords(field: FieldInfo): string | undefined {
   if (field.default !== undefined) return yaml(field.default);
-  return field.defaultText ?? (field.isRequired ? "none: required" : undefined);
+  return field.defaultText ?? (field.isRequired ? "required" : undefined);
 }
 
 /** The field as it would be written. */
@@ -59,7 +61,7 @@ export function renderField(block: BlockInfo, field: FieldInfo, { style, width }
     field.when === undefined ? undefined : `${field.when.path.split(".").at(-1)}: ${field.when.values.join(", ")}`;
   const rows: (readonly [string, string | undefined])[] = [
     ["takes", takesWords(field)],
-    ["default", defaultWords(field)],
+    [field.isRequired ? "" : "default", defaultWords(field)],
     ["only with", only],
     ["refers to", field.ref === undefined ? undefined : `a ${field.ref} of the spec, by name`],
     ["a change", change],

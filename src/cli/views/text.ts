@@ -41,12 +41,22 @@ export function printable(text: string): string {
   return text.replaceAll("\t", TAB).replace(/[\0-\x1f\x7f-\x9f]/g, "\uFFFD");
 }
 
+/** Spaces outside of `code`: an even number of backticks follows. */
+const BREAKS = / (?=(?:[^`]*`[^`]*`)*[^`]*$)/;
+
+/** Code longer than this is broken like prose. */
+const LONGEST_CODE = 50;
+
+function wordsOf(paragraph: string): string[] {
+  return paragraph.split(BREAKS).flatMap((word) => (word.length > LONGEST_CODE ? word.split(" ") : [word]));
+}
+
 /** Breaks text into lines of at most `width` columns at spaces; a longer word stands alone. Line breaks in it are kept. */
 export function wrap(text: string, width: number): string[] {
   return text.split("\n").flatMap((paragraph) => {
     const lines: string[] = [];
     let line = "";
-    for (const word of paragraph.split(" ")) {
+    for (const word of wordsOf(paragraph)) {
       if (line !== "" && widthOf(line) + 1 + widthOf(word) > width) {
         lines.push(line);
         line = word;

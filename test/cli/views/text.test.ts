@@ -27,6 +27,11 @@ describe("wrap", () => {
     expect(wrap(`a ${"x".repeat(12)} b`, 8)).toEqual(["a", "x".repeat(12), "b"]);
   });
 
+  test("keeps short code together", () => {
+    expect(wrap("write `a b c` or `d e`", 12)).toEqual(["write", "`a b c` or", "`d e`"]);
+    expect(wrap("an odd ` tick", 8)).toEqual(["an odd `", "tick"]);
+  });
+
   test("loses no word and no line is too long", () => {
     const word = fc.string({ unit: fc.constantFrom("a", "日", "-"), minLength: 1, maxLength: 8 });
     fc.assert(

@@ -1,0 +1,56 @@
+// docs/reference/cli.md: every command with its arguments and options, from the tables that the program itself parses by.
+
+const cell = (text) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
+
+function optionTable(options) {
+  if (options.length === 0) return [];
+  const rows = options.map((option) => {
+    const choices = option.argChoices ? ` (${option.argChoices.map((c) => `\`${c}\``).join(", ")})` : "";
+    const fallback =
+      option.defaultValue === undefined || option.negate ? "" : `\`${JSON.stringify(option.defaultValue)}\``;
+    return `| \`${cell(option.flags)}\` | ${fallback} | ${cell(option.description)}${choices} |`;
+  });
+  return [["| option | default | meaning |", "|---|---|---|", ...rows].join("\n")];
+}
+
+function usage(command, path) {
+  const args = command.registeredArguments.map((a) => {
+    const name = a.variadic ? `${a.name()}...` : a.name();
+    return a.required ? `<${name}>` : `[${name}]`;
+  });
+  return [path, ...(command.options.length > 0 ? ["[options]"] : []), ...args].join(" ");
+}
+
+function section(command, path, level) {
+  const args = command.registeredArguments
+    .filter((a) => a.description)
+    .map((a) => `- \`${a.name()}\`: ${a.description}`);
+  const own =
+    command.commands.length > 0 && command.registeredArguments.length === 0 && command.options.length === 0
+      ? []
+      : [`    ${usage(command, path)}`];
+  return [
+    `${"#".repeat(level)} ${path}`,
+    command.description(),
+    ...own,
+    ...(args.length > 0 ? [args.join("\n")] : []),
+    ...optionTable(command.options),
+    ...command.commands.flatMap((sub) => section(sub, `${path} ${sub.name()}`, level + 1)),
+  ].filter((part) => part !== "");
+}
+
+export function cliPage(program) {
+  const parts = program.commands.flatMap((command) => section(command, `rlcli ${command.name()}`, 2));
+  return `<!-- Generated from src/cli/register.ts by schemas/generate.mjs; do not edit. -->
+
+# Commands
+
+\`rlcli COMMAND --help\` prints the same. Exit codes: [exit-codes.md](exit-codes.md).
+
+## Global options
+
+${optionTable(program.options).join("\n\n")}
+
+${parts.join("\n\n")}
+`;
+}
