@@ -159,17 +159,25 @@ export function ensureTinyModel(cacheFolder: string): string {
   const identity = [...files].map(([name, bytes]) => `${name} ${digestBytes(bytes)}\n`).join("");
   const folder = join(cacheFolder, `builtin-tiny-${shortDigest(digestBytes(identity))}`);
   if (existsSync(join(folder, "config.json"))) return folder;
-  const temporary = temporaryName(folder);
   try {
-    mkdirSync(temporary, { recursive: true });
-    for (const [name, bytes] of files) writeFileWhole(join(temporary, name), bytes);
-    renameSync(temporary, folder);
-    syncFolder(dirname(folder));
+    writeFolderWhole(folder, files);
   } catch (error) {
-    rmSync(temporary, { recursive: true, force: true });
     // Another process may have put its own there meanwhile: the bytes are the same.
     if (!existsSync(join(folder, "config.json")))
       fail("RL5007", `The model folder ${folder} cannot be written: ${messageOf(error)}.`, { cause: error });
   }
   return folder;
+}
+
+function writeFolderWhole(folder: string, files: ReadonlyMap<string, Uint8Array>): void {
+  const temporary = temporaryName(folder);
+  mkdirSync(temporary, { recursive: true });
+  try {
+    for (const [name, bytes] of files) writeFileWhole(join(temporary, name), bytes);
+    renameSync(temporary, folder);
+    syncFolder(dirname(folder));
+  } catch (error) {
+    rmSync(temporary, { recursive: true, force: true });
+    throw error;
+  }
 }
