@@ -2,7 +2,7 @@
 // round to round, medians of 20. Not measured: the first start after a boot, and Node's compile cache while it fills
 // (one round is thrown away). Writes results/startup.json; `--check` fails where a ratio is above its bound.
 import { execFileSync, spawnSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 
@@ -70,6 +70,7 @@ const receipt = {
   rounds: ROUNDS,
   variants,
 };
+mkdirSync(new URL("results/", import.meta.url), { recursive: true });
 writeFileSync(new URL("results/startup.json", import.meta.url), `${JSON.stringify(receipt, null, 2)}\n`);
 for (const { name, medianMs, ratio, bound } of variants)
   process.stdout.write(

@@ -51,10 +51,10 @@ export function didYouMean(name: string, candidates: Iterable<string>): string {
   return found === undefined ? "" : ` Did you mean \`${found}\`?`;
 }
 
-/** `a`, `b` and `c`; long lists are cut and counted. */
-export function listNames(names: Iterable<string>, most = 8): string {
+/** `a`, `b` and `c` (or with another `word`); long lists are cut and counted. */
+export function listNames(names: Iterable<string>, most = 8, word: "and" | "or" = "and"): string {
   const all = [...names];
   const shown = all.slice(0, most).map((n) => `\`${n}\``);
   if (all.length > most) return `${shown.join(", ")} and ${all.length - most} more`;
-  return shown.length < 2 ? shown.join("") : `${shown.slice(0, -1).join(", ")} and ${shown.at(-1)}`;
+  return shown.length < 2 ? shown.join("") : `${shown.slice(0, -1).join(", ")} ${word} ${shown.at(-1)}`;
 }

@@ -60,7 +60,11 @@ export function usageDiagnostic(program: Command, argv: readonly string[], error
       return diagnostic("RL9002", `\`${fullName(command)}\` has no option \`${name}\`.${hint}`);
     }
     case "commander.help": {
-      const names = listNames(command.commands.map((c) => c.name()));
+      const names = listNames(
+        command.commands.map((c) => c.name()),
+        12,
+        "or",
+      );
       return diagnostic("RL9003", `\`${fullName(command)}\` needs a command after it: ${names}.`);
     }
     case "commander.excessArguments":

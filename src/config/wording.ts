@@ -64,7 +64,7 @@ function wordingOf(error: ShapeError, place: Place, key: Mark): Wording {
 }
 
 function unknownValue(values: readonly string[], { value, label }: Place): Wording {
-  const names = listNames(values, 12).replace(/ and (`[^`]*`)$/, " or $1");
+  const names = listNames(values, 12, "or");
   const text = textOf(value);
   const hint = text === undefined ? "" : didYouMean(text, values);
   return ["RL1103", `\`${label}\` must be ${names}; here it is ${valueWords(value)}.${hint}`, value];
