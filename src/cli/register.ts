@@ -5,6 +5,7 @@
 import type { Command } from "commander";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { bindSpecOptions, type SpecOptions } from "./options.ts";
+import { DATA_COMMANDS } from "./register/data.ts";
 import { LOOK_COMMANDS } from "./register/look.ts";
 import { SERVE_COMMANDS } from "./register/serve.ts";
 import { WORK_COMMANDS } from "./register/work.ts";
@@ -51,6 +52,7 @@ export const COMMANDS: readonly Register[] = [
   registerValidate,
   ...WORK_COMMANDS,
   ...LOOK_COMMANDS,
+  ...DATA_COMMANDS,
   ...SERVE_COMMANDS,
   registerExplain,
 ];
