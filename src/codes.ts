@@ -446,6 +446,11 @@ export const CODES = table({
     explanation:
       "The command wants a yes and there is no terminal to ask on. Add --auto-approve, or apply a saved plan.",
   },
+  RL9009: {
+    summary: "Not found",
+    explanation:
+      "The command line names something that is not there: a file, a run, an output, a record. The message says what there is.",
+  },
 });
 
 export type DiagnosticCode = keyof typeof CODES;

@@ -68,7 +68,7 @@ function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {
   if (found) return found;
   if (name === undefined)
     fail("RL9003", `The spec has ${names.length} servers (${names.join(", ")}): say which with --server.`);
-  return fail("RL9005", `The spec has no server \`${name}\`.${didYouMean(name, names)}`);
+  return fail("RL9009", `The spec has no server \`${name}\`.${didYouMean(name, names)}`);
 }
 
 export interface Weights {
@@ -87,7 +87,7 @@ export async function weightsOf(open: OpenProject, text: string): Promise<Weight
   if (!record) {
     const known = [...(await open.store.list()).records.keys()].filter((key) => key.startsWith("run."));
     fail(
-      "RL9005",
+      "RL9009",
       `${address} has not been trained.${didYouMean(address, known)} \`rlcli apply\` trains what the spec says.`,
     );
   }
@@ -97,7 +97,7 @@ export async function weightsOf(open: OpenProject, text: string): Promise<Weight
       selector === undefined
         ? "Its training has not reached a checkpoint yet; `rlcli status` shows how far it is."
         : "`rlcli checkpoint list` shows what is kept.";
-    throw new RlcliError(diagnostic("RL9005", `${text} has no checkpoint. ${hint}`, { address }));
+    throw new RlcliError(diagnostic("RL9009", `${text} has no checkpoint. ${hint}`, { address }));
   }
   return { address, ...found };
 }

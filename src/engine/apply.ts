@@ -123,8 +123,7 @@ async function applyOne(input: ApplyInput, change: Change, records: Map<Address,
       const context = contextOf(input, change, records, lease);
       const outcome = await kind.act(context);
       const stored = await storeOutcome(input, context, outcome, lease.record.token);
-      const after = await input.store.read(change.address);
-      if (after) records.set(change.address, after);
+      await rereadRecord(input, change.address, records);
       const failed = hasErrors(stored) && outcome.status === "done";
       return {
         status: failed ? "failed" : outcome.status,
@@ -135,6 +134,17 @@ async function applyOne(input: ApplyInput, change: Change, records: Map<Address,
   } catch (error) {
     if (error instanceof RlcliError) return { status: "failed", diagnostics: error.diagnostics };
     throw error;
+  }
+}
+
+/** What the change left, for those that come after it. A state that cannot be read now has been reported by its write. */
+async function rereadRecord(input: ApplyInput, address: Address, records: Map<Address, StateRecord>): Promise<void> {
+  try {
+    const after = await input.store.read(address);
+    if (after) records.set(address, after);
+    else records.delete(address);
+  } catch (error) {
+    if (!(error instanceof RlcliError)) throw error;
   }
 }
 

@@ -2,6 +2,7 @@
  * Looks at everything a plan needs to know: resolves the inputs of the spec's blocks and reads what is really there. Starts
  * and writes nothing. What cannot be asked in time is `unknown`, never taken for gone.
  */
+import { setMaxListeners } from "node:events";
 import type { Address } from "../address.ts";
 import { kindOf } from "../address.ts";
 import { type Diagnostic, RlcliError } from "../diagnostic.ts";
@@ -36,6 +37,8 @@ export async function refresh(input: RefreshInput): Promise<Refreshed> {
   const inputs: SpecInput[] = [];
   const diagnostics: Diagnostic[] = [];
   const addresses = [...new Set([...(spec?.nodes.keys() ?? []), ...records.keys()])];
+  // Each read may listen on these; that many listeners are no leak.
+  setMaxListeners(0, input.signal);
   const timeout = AbortSignal.any([input.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
 
   await forEachBounded(addresses, PARALLEL_READS, async (address) => {

@@ -3,9 +3,9 @@ import { type Address, parseAddress } from "../address.ts";
 import type { ActContext, ReadContext } from "../kind.ts";
 import { checkpointExists, deleteCheckpoint } from "../servers/checkpoints.ts";
 import type { SpecNode } from "../spec.ts";
-import { TinkerClient } from "../tinker/client.ts";
 import { stringAt } from "./attributes.ts";
-import { connect, serverFolder, serverSettings } from "./connect.ts";
+import { openClient } from "./client.ts";
+import { serverFolder, serverSettings } from "./connect.ts";
 
 /**
  * Tells of a checkpoint path whether it exists: true, false, or undefined where the server that keeps it cannot be asked now.
@@ -49,8 +49,7 @@ async function listCheckpoints(
   run: string,
   signal: AbortSignal,
 ): Promise<ReadonlySet<string>> {
-  const { url, token } = await connect(serverSettings(node), project, { signal });
-  const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
+  const client = await openClient(serverSettings(node), project, signal);
   try {
     return new Set((await client.listCheckpoints(run, { signal })).map((checkpoint) => checkpoint.tinkerPath));
   } finally {
@@ -71,8 +70,7 @@ export async function deleteCheckpoints(
     const folder = serverFolder(context.project.dataFolder, server);
     return paths.filter((path) => deleteCheckpoint(folder, path)).length;
   }
-  const { url, token } = await connect(serverSettings(node), context.project, { signal: context.stop });
-  const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
+  const client = await openClient(serverSettings(node), context.project, context.stop);
   try {
     for (const path of paths) await client.deleteCheckpoint(path, { signal: context.stop });
   } finally {

@@ -1,8 +1,8 @@
 /** Looks at a server that is not ours to start: does it answer, and does it serve the model that the spec names? */
 import type { Drift } from "../change.ts";
 import type { Observation, ProjectContext } from "../kind.ts";
-import { TinkerClient } from "../tinker/client.ts";
-import { connect, type ServerSettings } from "./connect.ts";
+import { openClient } from "./client.ts";
+import type { ServerSettings } from "./connect.ts";
 
 /** Unreachable is `unknown`: nothing is concluded from silence. */
 export async function probeServer(
@@ -16,8 +16,7 @@ export async function probeServer(
     drift: [{ message, mend: "none" }],
   });
   try {
-    const { url, token } = await connect(settings, project, { signal });
-    const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
+    const client = await openClient(settings, project, signal);
     try {
       const models = await client.capabilities({ signal });
       const names = models.map((model) => model.modelName).filter((name) => name !== undefined);

@@ -7,9 +7,15 @@ import { join } from "node:path";
 import { type Address, nameOf } from "../address.ts";
 import { manifestPath, rowsPath } from "../datasets/dataset.ts";
 import { diagnostic, fail } from "../diagnostic.ts";
-import { JsonLinesFile, writeFileWhole } from "../files.ts";
+import { JsonLinesFile, readJsonLines, writeFileWhole } from "../files.ts";
 import { type ActContext, draftOf, type HeldLease, type Kind, type Outcome, type OutcomeRecord } from "../kind.ts";
-import { type CheckpointLine, RUN_RECORD_VERSION, type RunEnd, type RunOrder } from "../run-record.ts";
+import {
+  type CheckpointLine,
+  type MetricsLine,
+  RUN_RECORD_VERSION,
+  type RunEnd,
+  type RunOrder,
+} from "../run-record.ts";
 import type { SpecNode } from "../spec.ts";
 import type { Json, JsonObject } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
@@ -17,7 +23,7 @@ import { deleteCheckpoints } from "./checkpoints.ts";
 import { serverSettings } from "./connect.ts";
 import { datasetsFolder } from "./dataset.ts";
 import { modelFolder } from "./model.ts";
-import { attachWorker, eventsOffset, readStatus } from "./run/attach.ts";
+import { attachWorker, eventsOffset, hasTakenOver, readStatus } from "./run/attach.ts";
 import { decideRun, type RunDetail } from "./run/decide.ts";
 import { findCheckpoint } from "./run/find.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
@@ -52,8 +58,17 @@ function pointTo(context: RunContext): OutcomeRecord {
     step: step ?? 0,
     ...(checkpoint ? { training: checkpoint.training } : {}),
     ...(checkpoint?.sampler ? { sampler: checkpoint.sampler } : {}),
+    ...(kept && step !== undefined ? measuredAt(kept.folder, step) : {}),
+    ...(checkpoint?.heldOutLoss === undefined ? {} : { heldOutLoss: checkpoint.heldOutLoss }),
   };
   return { status: "ready", results: results as unknown as JsonObject };
+}
+
+function measuredAt(folder: string, step: number): { loss?: number } {
+  const line = readJsonLines<MetricsLine>(join(folder, "metrics.jsonl")).values.findLast(
+    (metrics) => metrics.step === step,
+  );
+  return line ? { loss: line.loss } : {};
 }
 
 function stepOf({ change }: RunContext): number | undefined {
@@ -117,7 +132,7 @@ async function train(context: RunContext, node: SpecNode): Promise<Outcome> {
   const from = eventsOffset(folder);
   const pid = startWorker(folder, project.env);
   lease.handOver();
-  if (context.detach)
+  if (context.detach && (await hasTakenOver(folder, pid)))
     return { status: "detached", summary: `worker ${pid}; follow it with \`rlcli logs -f ${address}\`` };
   const end = await attachWorker(folder, pid, {
     stop: context.stop,

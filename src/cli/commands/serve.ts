@@ -58,7 +58,7 @@ export async function serveStatus(context: CommandContext, flags: ServeFlags): P
   const isAdhoc = flags.model !== undefined || flags.baseModel !== undefined;
   const open = isAdhoc ? (await openTarget(context, withModel(flags))).open : await openWith(context, flags);
   const servers = [...(open.spec?.nodes.values() ?? [])].filter((node) => node.kind === "server");
-  if (servers.length === 0) throw new RlcliError(diagnostic("RL9005", "The spec has no servers."));
+  if (servers.length === 0) throw new RlcliError(diagnostic("RL9009", "The spec has no servers."));
   const rows = servers.map((node) => {
     const { backend, model } = serverSettings(node);
     const seen = readRuntime(serverFolder(open.context.dataFolder, node.address));

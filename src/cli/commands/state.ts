@@ -73,7 +73,7 @@ function pick(found: ReadonlyMap<Address, StateRecord>, text: string): StateReco
   const record = found.get(toAddress(text));
   return (
     record ??
-    fail("RL9005", `The state has no ${text}.${didYouMean(text, found.keys())} \`rlcli state list\` lists what it has.`)
+    fail("RL9009", `The state has no ${text}.${didYouMean(text, found.keys())} \`rlcli state list\` lists what it has.`)
   );
 }
 
@@ -103,7 +103,7 @@ export async function output(
     const value =
       outputs[name] ??
       fail(
-        "RL9005",
+        "RL9009",
         `There is no output ${name}.${didYouMean(name, Object.keys(outputs))} \`rlcli output\` lists them.`,
       );
     context.out(`${context.isJson ? JSON.stringify(value) : value}\n`);
@@ -120,11 +120,11 @@ export async function statePush(context: CommandContext, file: string, flags: Pa
   try {
     saved = JSON.parse(readFileSync(file, "utf8")) as RecoveryFile;
   } catch (error) {
-    return fail("RL9005", `${file} is not a recovery file: ${messageOf(error)}.`);
+    return fail("RL9009", `${file} is not a recovery file: ${messageOf(error)}.`);
   }
   if (saved.formatVersion !== RECOVERY_VERSION || typeof saved.draft?.address !== "string") {
     fail(
-      "RL9005",
+      "RL9009",
       `${file} is not a recovery file of this version of rlcli. It should be one that a failed apply named.`,
     );
   }

@@ -96,13 +96,21 @@ function runRow(open: OpenProject, address: Address, record: StateRecord | undef
   return { address, status: word, detail: runDetail(progress, record) };
 }
 
-function runDetail({ order, step, lastMetrics, worker, workerAlive }: RunProgress, record: StateRecord): string {
+function runDetail(progress: RunProgress, record: StateRecord): string {
+  const { order, step, lastMetrics, worker, workerAlive } = progress;
+  const results = resultsOf(record);
+  if (!workerAlive && record.status === "ready" && results) {
+    return [`step ${results.step}`, ...(results.loss === undefined ? [] : [`loss ${results.loss.toFixed(4)}`])].join(
+      ", ",
+    );
+  }
   const goal = order && "steps" in order.length ? `/${order.length.steps}` : "";
-  const parts = [`step ${Math.max(step, resultsOf(record)?.step ?? 0)}${goal}`];
+  const parts = [`step ${step}${goal}`];
   if (lastMetrics) parts.push(`loss ${lastMetrics.loss.toFixed(4)}`);
   if (lastMetrics && workerAlive) parts.push(`${compact(lastMetrics.tokensPerSecond)} tokens/s`);
-  if (worker && workerAlive)
+  if (worker && workerAlive) {
     parts.push(`pid ${worker.process.pid}, for ${duration((Date.now() - Date.parse(worker.startedAt)) / 1000)}`);
+  }
   return parts.join(", ");
 }
 
@@ -119,7 +127,7 @@ export async function logs(context: CommandContext, name: string, flags: LogsFla
   const record = await open.store.read(`run.${run}`);
   if (!record) {
     const known = [...(await open.store.list()).records.keys()];
-    return fail("RL9005", `run.${run} has not been started.${didYouMean(`run.${run}`, known)}`);
+    return fail("RL9009", `run.${run} has not been started.${didYouMean(`run.${run}`, known)}`);
   }
   const folder = runFolder(open.context.dataFolder, run, record.hash, record.incarnation);
   const words = new TextTail(join(folder, "log.txt"));

@@ -97,7 +97,7 @@ function specOf(context: CommandContext, flags: TrainFlags, dataset: string): ob
 function datasetPath(context: CommandContext, name: string): string {
   const path = isAbsolute(name) ? name : join(context.cwd, name);
   if (!existsSync(path))
-    fail("RL9005", `The dataset ${name} does not exist. Give a JSONL file, or - to read from standard input.`);
+    fail("RL9009", `The dataset ${name} does not exist. Give a JSONL file, or - to read from standard input.`);
   return path;
 }
 

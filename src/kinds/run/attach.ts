@@ -50,6 +50,17 @@ function isSame(identity: ProcessIdentity): boolean {
   return processIdentity(identity.pid)?.startTime === identity.startTime;
 }
 
+/** Waits until a started worker has the lease and its record is stored; false if it ended before. */
+export async function hasTakenOver(folder: string, pid: number): Promise<boolean> {
+  for (;;) {
+    const isRunning = processIdentity(pid) !== undefined;
+    const status = readStatus(folder);
+    if (status?.process.pid === pid && !status.end) return true;
+    if (!isRunning) return false;
+    await sleep(POLL_MS);
+  }
+}
+
 export function readStatus(folder: string): WorkerStatus | undefined {
   try {
     return JSON.parse(readFileSync(join(folder, "worker.json"), "utf8")) as WorkerStatus;

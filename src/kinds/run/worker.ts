@@ -39,9 +39,10 @@ export async function workRun(folder: string, { env, stop, now }: WorkerSurround
     leaseToken: lease.token,
     startedAt: now().toISOString(),
   };
-  writeStatus(folder, status);
   try {
     const record = await store.write(work.draft, { expect: work.expect, fence: lease.token });
+    // Written second: whoever waits for the worker to have taken over then finds the record as well.
+    writeStatus(folder, status);
     const project: ProjectContext = { ...work.project, env };
     const end = await trainSafely(folder, work, project, AbortSignal.any([stop, lost.signal]), now);
     const stored = await storeEnd(store, work, record, folder, end);
