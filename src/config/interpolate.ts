@@ -14,6 +14,12 @@ import type { Span } from "./source.ts";
 import { type MapTree, mapAt, mapEntries, type ScalarTree, type Tree } from "./tree.ts";
 import { readAs, type Variables } from "./variables.ts";
 
+/** Writes a text so that it is read as it is: `${` gets its escape. */
+export function escapeInterpolation(text: string): string {
+  // A function, since `$` means something in a replacement text.
+  return text.replaceAll("${", () => "$${");
+}
+
 export interface InterpolateOptions {
   readonly variables: Variables;
   readonly env: Readonly<Record<string, string | undefined>>;

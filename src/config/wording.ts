@@ -37,8 +37,6 @@ function wordingOf(error: ShapeError, place: Place, key: Mark): Wording {
       return unknownKey(String(error.params.additionalProperty), place);
     case "required":
       return missing(String(error.params.missingProperty), place, key);
-    case "dependentRequired":
-      return missingBeside(String(error.params.missingProperty), String(error.params.property), place, key);
     case "const":
       return ["RL1107", `This rlcli knows version 1 of the spec language: write \`rlcli: 1\`; ${stands}.`, value];
     case "enum":
@@ -137,9 +135,4 @@ function missing(name: string, place: Place, key: Mark): Wording {
   const hint =
     example === undefined || typeof example === "object" ? "" : `, for instance \`${name}: ${String(example)}\``;
   return ["RL1106", `${whereWords(place)} needs \`${name}\`${hint}. ${field?.description ?? ""}`.trimEnd(), key];
-}
-
-function missingBeside(name: string, property: string, place: Place, key: Mark): Wording {
-  const at = entriesOf(place.value).get(property)?.key ?? key;
-  return ["RL1106", `\`${property}\` means nothing without \`${name}\`. Add it, or remove \`${property}\`.`, at];
 }

@@ -49,17 +49,22 @@ export function evaluationHasRows(block: Block, context: RuleContext): void {
   );
 }
 
-/** `final_ratio` of a constant schedule would be ignored. */
+/** `final_ratio` of a constant schedule would be ignored; its default says nothing. */
 export function scheduleFits(block: Block, context: RuleContext): void {
-  if (block.kind !== "run" || descend(block.tree, "schedule.final_ratio") === undefined) return;
-  const type = textOf(descend(block.tree, "schedule.type")) ?? "constant";
-  if (type === "constant")
-    context.reporter.atKey(
-      block,
-      "schedule.final_ratio",
-      "RL1203",
-      "A constant schedule keeps the full rate, so `final_ratio` means nothing. Use `type: linear` or `cosine`.",
-    );
+  const path = "schedule.final_ratio";
+  if (block.kind !== "run" || numberOf(descend(block.tree, path)) === undefined || numberAt(block, path) === 0) return;
+  if ((textOf(descend(block.tree, "schedule.type")) ?? "constant") !== "constant") return;
+  const detail =
+    "A constant schedule keeps the full rate, so `final_ratio` means nothing. Use `type: linear` or `cosine`.";
+  context.reporter.atKey(block, path, "RL1203", detail);
+}
+
+export function optimizerHasOrigin(block: Block, context: RuleContext): void {
+  if (block.kind !== "run" || child(block.tree, "from") !== undefined) return;
+  const tree = child(block.tree, "from_optimizer");
+  if (tree?.type !== "scalar" || tree.value !== true) return;
+  const detail = "`from_optimizer` takes over another run's optimizer, but there is no `from`. Add it, or remove this.";
+  context.reporter.atKey(block, "from_optimizer", "RL1106", detail);
 }
 
 export function supervisedLoss(block: Block, context: RuleContext): void {
