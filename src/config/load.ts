@@ -17,6 +17,7 @@ import { parseYaml } from "./parse.ts";
 import { referencesOf } from "./rules/references.ts";
 import type { RuleContext } from "./rules/rule.ts";
 import { checkRules } from "./rules.ts";
+import { hideSecrets } from "./secrets.ts";
 import { checkShape } from "./shape.ts";
 import { readSource, Source } from "./source.ts";
 import { child, type MapTree, textOf } from "./tree.ts";
@@ -64,6 +65,7 @@ class Loader {
     // A file that could not be read leaves holes that later steps would report as faults of their own.
     if ([...trees, ...variableTrees].includes(undefined)) return undefined;
     const merged = (trees as MapTree[]).map((tree) => expandShorthands(tree, this.diagnostics)).reduce(mergeMaps);
+    hideSecrets(merged);
     const variables = new Variables(merged, { given, files: variableTrees as MapTree[], env }, this.diagnostics);
     const { tree, inputs } = interpolate(merged, { variables, env }, this.diagnostics);
     variables.reportUnused(this.diagnostics);
@@ -151,5 +153,5 @@ function inOrder(diagnostics: readonly Diagnostic[], sources: readonly Source[])
   return [...distinct.values()]
     .map((d) => ({ d, at: key(d) }))
     .sort((a, b) => a.at[0] - b.at[0] || a.at[1] - b.at[1])
-    .map(({ d }) => d);
+    .map(({ d }) => sources[fileIndex.get(d.range?.file ?? "") ?? -1]?.masked(d) ?? d);
 }

@@ -27,6 +27,8 @@ export class Source {
   readonly path: string;
   readonly text: string;
   readonly digest: Digest;
+  /** Secrets in the text, which must not be printed. */
+  readonly #hidden: Span[] = [];
   /** Offset at which each line starts. */
   #lineStarts: number[] | undefined;
 
@@ -64,11 +66,28 @@ export class Source {
     return { file: this.file, start: this.position(from), end: this.position(Math.min(Math.max(end, from), last)) };
   }
 
-  /** The text of a line that counts from 1, without its line break. */
+  /** The text of a line that counts from 1, without its line break; what is hidden is masked. */
   line(number: number): string {
     const starts = this.#lines();
-    const text = this.text.slice(starts[number - 1] ?? this.text.length, starts[number] ?? this.text.length);
-    return text.replace(/\r?\n?$/, "");
+    const start = starts[number - 1] ?? this.text.length;
+    let text = this.text.slice(start, starts[number] ?? this.text.length).replace(/\r?\n?$/, "");
+    for (const span of this.#hidden) {
+      const from = Math.max(span.start - start, 0);
+      const to = Math.min(span.end - start, text.length);
+      if (from < to) text = text.slice(0, from) + "*".repeat(to - from) + text.slice(to);
+    }
+    return text;
+  }
+
+  /** Masks a part of the text in all lines that are asked for from now on. */
+  hide(span: Span): void {
+    this.#hidden.push(span);
+  }
+
+  /** The diagnostic with its source line as it is to be printed now. */
+  masked(d: Diagnostic): Diagnostic {
+    if (this.#hidden.length === 0 || d.range === undefined || d.sourceLine === undefined) return d;
+    return Object.freeze({ ...d, sourceLine: this.line(d.range.start.line) });
   }
 
   diagnostic(code: DiagnosticCode, detail: string, span: Span, options: SpanOptions = {}): Diagnostic {

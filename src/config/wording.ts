@@ -2,11 +2,11 @@
 import { KINDS } from "../address.ts";
 import type { DiagnosticCode } from "../codes.ts";
 import type { Diagnostic } from "../diagnostic.ts";
-import { didYouMean, listNames } from "../suggest.ts";
+import { closest, didYouMean, listNames } from "../suggest.ts";
 import { kindOfKey } from "./blocks.ts";
 import { blockInfo, type FieldInfo, fieldAt, fieldsOf } from "./fields.ts";
 import type { Place } from "./place.ts";
-import { entriesOf, type MapTree, type Tree, textOf } from "./tree.ts";
+import { child, entriesOf, type MapTree, type Tree, textOf } from "./tree.ts";
 import type { ShapeError } from "./validate.gen.mjs";
 import { expectation, typeWords, valueWords } from "./words.ts";
 
@@ -70,6 +70,8 @@ function unknownValue(values: readonly string[], { value, label }: Place): Wordi
 
 function wrongType(field: FieldInfo | undefined, place: Place, key: Mark): Wording {
   const { value, label } = place;
+  if (field?.isSecret && value.type === "scalar" && value.value !== null)
+    return ["RL1102", `\`${label}\` takes \`\${secret.NAME}\`; here it is something else.`, value];
   const isItem = field?.type === "list" && field.path !== place.path;
   const expected = isItem ? "texts" : takenBy(field, place);
   if (value.type === "scalar" && value.value === null)
@@ -95,8 +97,11 @@ function unknownKey(name: string, place: Place): Wording {
   if (place.block === "spec" && isLaterKey(name))
     return ["RL1110", `\`${name}\` is part of the language, but this version of rlcli does not do it yet.`, key];
   const siblings = siblingKeys(place);
-  const meant = (place.block === "spec" ? pluralOf(name) : undefined) ?? otherName(name, place);
-  const hint = meant === undefined ? didYouMean(name, siblings) : ` Did you mean \`${meant}\`?`;
+  const known = (place.block === "spec" ? pluralOf(name) : undefined) ?? otherName(name, place);
+  const meant = known ?? closest(name, siblings);
+  const hint = meant === undefined ? "" : ` Did you mean \`${meant}\`?`;
+  const value = child(place.value, name);
+  if (value && meant !== undefined && fieldAt(place.block, meant)?.isSecret) value.source.hide(value.span);
   const has = ` It has ${listNames(siblings, 30)}.`;
   return ["RL1101", `${whereWords(place)} has no field \`${name}\`.${hint || has}`, key];
 }

@@ -3,6 +3,7 @@ import { listNames } from "../../suggest.ts";
 import { isSecret } from "../../value.ts";
 import type { Block } from "../blocks.ts";
 import { type BlockInfo, type BlockName, blockInfo, type FieldInfo } from "../fields.ts";
+import { secretValues } from "../secrets.ts";
 import { child, descend, entriesOf, type Tree, textOf } from "../tree.ts";
 import type { RuleContext } from "./rule.ts";
 
@@ -59,11 +60,10 @@ export function keyGroups(block: Block, context: RuleContext): void {
 }
 
 export function secretsAreReferences(block: Block, context: RuleContext): void {
-  for (const field of blockInfo(block.kind as BlockName).fields) {
-    const tree = field.isSecret ? descend(block.tree, field.path) : undefined;
-    if (tree?.type !== "scalar" || tree.isFaulty || tree.value === null || isSecret(tree.value)) continue;
-    const detail = `\`${field.path}\` takes \`\${secret.NAME}\`: the value is then read from the environment variable NAME when it is used, and never stored. If this key is real, consider it leaked.`;
-    context.reporter.at(block, field.path, "RL1308", detail);
+  for (const { path, tree } of secretValues(block)) {
+    if (tree.type !== "scalar" || tree.isFaulty || tree.value === null || isSecret(tree.value)) continue;
+    const detail = `\`${path}\` takes \`\${secret.NAME}\`: the value is then read from the environment variable NAME when it is used, and never stored. If this key is real, consider it leaked.`;
+    context.reporter.at(block, path, "RL1308", detail);
   }
 }
 
