@@ -411,6 +411,10 @@ export const CODES = table({
     summary: "Run record cannot be written",
     explanation: "The run's folder is read-only or the disk is full. Make room and apply again: the run resumes.",
   },
+  RL8010: {
+    summary: "Loss does not fit the run",
+    explanation: "A supervised run needs a loss over given answers; the others need sampled tokens and their rewards.",
+  },
   RL9001: {
     summary: "Unknown command",
     explanation: "rlcli has no such command; `rlcli --help` lists them.",

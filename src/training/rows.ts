@@ -17,6 +17,8 @@ import type { Renderer } from "../tokens/renderer.ts";
 
 /** Raised whenever equal rows and settings would give another index. */
 const INDEX_VERSION = 1;
+/** Rows between two words of progress. */
+const PROGRESS_ROWS = 10_000;
 
 /** One entry for each row that trains something, in file order. */
 interface RowIndex {
@@ -51,6 +53,8 @@ export interface RowStoreInput {
   /** Where the index is kept. */
   readonly folder: string;
   readonly signal?: AbortSignal;
+  /** Told now and then how many rows have been read. */
+  readonly onProgress?: (rows: number) => void;
 }
 
 /** Rows by number: positions in the index. */
@@ -148,6 +152,7 @@ async function buildIndex(input: RowStoreInput, key: Digest): Promise<RowIndex> 
   for await (const { line, bytes } of fileLines(input)) {
     input.signal?.throwIfAborted();
     counts.rows += 1;
+    if (counts.rows % PROGRESS_ROWS === 0) input.onProgress?.(counts.rows);
     const rendering = tryRender(input, line, bytes);
     if (typeof rendering === "string") {
       counts.refusal ||= rendering;

@@ -1,4 +1,5 @@
 /** Durable checkpoints of a lineage, and the end of those no longer needed. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { diagnostic, messageOf } from "../diagnostic.ts";
 import { shortDigest } from "../digest.ts";
 import type { TinkerClient } from "../tinker/client.ts";
@@ -109,11 +110,24 @@ async function saveOne(
     return path;
   } catch (error) {
     if (!(error instanceof TinkerError) || error.status !== 409) throw error;
-    // The name is taken by an earlier try of this very save; it counts only if the server lists it as complete.
     const path = formatCheckpointPath({ run: model.id, kind, name });
-    const listed = await client.listCheckpoints(model.id);
-    if (!listed.some((c) => c.tinkerPath === path)) throw error;
-    return path;
+    if (await isListedSoon(client, model.id, path)) return path;
+    throw error;
+  }
+}
+
+/** How long a save that an earlier try began may take to be complete. */
+const LISTED_WITHIN_MS = 120_000;
+const LIST_EVERY_MS = 500;
+
+/** A name that is taken was taken by an earlier try of this very save; it counts once the server lists it as complete. */
+async function isListedSoon(client: TinkerClient, run: string, path: string): Promise<boolean> {
+  const until = performance.now() + LISTED_WITHIN_MS;
+  for (;;) {
+    const listed = await client.listCheckpoints(run);
+    if (listed.some((c) => c.tinkerPath === path)) return true;
+    if (performance.now() > until) return false;
+    await sleep(LIST_EVERY_MS);
   }
 }
 

@@ -22,6 +22,8 @@ export interface SentStep {
 
 /** Waiting longer than this for a result is said aloud. */
 const QUIET_WAIT_MS = 30_000;
+/** A step that takes longer than this never comes: the server's workers are dead while its API lives. */
+const STEP_LIMIT_MS = 3_600_000;
 
 /** Begins a step: it is on disk before anything of it is sent. */
 export async function beginStep(run: Run, model: TrainingModel, step: number): Promise<SentStep> {
@@ -87,9 +89,10 @@ export async function awaitStep(run: Run, sent: SentStep): Promise<StepOutcome> 
       `for the server's result of step ${sent.step} since ${seconds} s${state ? ` (${state})` : ""}`,
     );
   };
+  const waiting = { onWaiting, deadlineMs: STEP_LIMIT_MS };
   const results: PassResult[] = [];
-  for (const pass of sent.passes) results.push(await pass.result({ onWaiting }));
-  const metrics = await sent.update.result({ onWaiting });
+  for (const pass of sent.passes) results.push(await pass.result(waiting));
+  const metrics = await sent.update.result(waiting);
   run.at("step:results");
   const loss = batchLoss(sent.batch.data, results);
   const gradNorm = Object.entries(metrics).find(([name]) => /(^|[/.])grad_norm(:|$)/.test(name))?.[1];

@@ -3,7 +3,8 @@
  * and started again ends with the same weights, bit for bit, on a server whose computations are deterministic.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Diagnostic, diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, messageOf, RlcliError } from "../diagnostic.ts";
+import { LOSSES, lossNamed } from "../losses/registry.ts";
 import type { RunEnd, RunOrder } from "../run-record.ts";
 import { TinkerError } from "../tinker/errors.ts";
 import { loadRenderer, textDigest } from "../tokens/load.ts";
@@ -60,6 +61,7 @@ function finish(record: RunRecord, end: RunEnd, deps: TrainingDeps): RunEnd {
 }
 
 async function work(order: RunOrder, deps: TrainingDeps, record: RunRecord): Promise<RunEnd> {
+  checkLoss(order);
   record.phase("reading rows");
   const rows = await RowStore.open({
     path: order.dataset.path,
@@ -69,6 +71,7 @@ async function work(order: RunOrder, deps: TrainingDeps, record: RunRecord): Pro
     renderer: await loadRenderer(deps.modelFolder),
     folder: deps.folder,
     signal: deps.stop,
+    onProgress: (count) => record.phase("reading rows", `${count} so far`),
   }).catch((error: unknown) => {
     if (deps.stop.aborted && error === deps.stop.reason) return undefined;
     throw error;
@@ -85,6 +88,13 @@ async function work(order: RunOrder, deps: TrainingDeps, record: RunRecord): Pro
   } finally {
     rows.close();
   }
+}
+
+function checkLoss({ settings, address }: RunOrder): void {
+  if (lossNamed(settings.loss.type)?.runs.includes("sl")) return;
+  const usable = LOSSES.filter((loss) => loss.runs.includes("sl")).map((loss) => loss.name);
+  const detail = `The loss ${settings.loss.type} is not one for supervised runs. Use ${usable.join(" or ")}.`;
+  fail("RL8010", detail, { address });
 }
 
 /** Deletes what a crash right after the last save left; a finished run does not fail for it. */

@@ -54,6 +54,8 @@ export class FakeServer {
   life = "life-0";
   #sessions = new Set<string>();
   #sequence = new Map<string, { digest: string; id: string }>();
+  /** The number each model expects next: a gap would make a real server wait for ever, and is refused here. */
+  #expected = new Map<string, number>();
   #polls = new Map<string, number>();
   #ids = 0;
   #server: Server | undefined;
@@ -158,9 +160,16 @@ export class FakeServer {
       if (known.digest !== digest) throw new HttpError(409, "Training request sequence number was reused");
       return { request_id: known.id };
     }
+    if (body.seq_id !== undefined) this.#checkOrder(body.model_id as string, body.seq_id as number);
     const taken = this.#future(this.#work(path, body, model));
     this.#sequence.set(key, { digest, id: taken.request_id });
     return taken;
+  }
+
+  #checkOrder(model: string, seq: number): void {
+    const expected = this.#expected.get(model) ?? 1;
+    if (seq !== expected) throw new HttpError(400, `seq_id ${seq} where ${expected} is next`);
+    this.#expected.set(model, expected + 1);
   }
 
   #work(path: string, body: Record<string, any>, model: ToyModel): unknown {

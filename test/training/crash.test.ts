@@ -5,7 +5,7 @@
  * 3. metrics.jsonl has one line for each step, with the same losses.
  * 4. All that holds whether the server's model lived on or was lost with its process.
  */
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { MetricsLine } from "../../src/run-record.ts";
@@ -19,7 +19,11 @@ const ORDER = { length: { steps: 11 }, save_every: 4, eval_every: 3, settings: {
 
 /** A run on a server of its own, driven by `drive` until it is complete. */
 async function withRun(
-  drive: (go: (kill?: { at?: number; afterMs?: number }) => Promise<ChildResult>, server: FakeServer) => Promise<void>,
+  drive: (
+    go: (kill?: { at?: number; afterMs?: number }) => Promise<ChildResult>,
+    server: FakeServer,
+    folder: string,
+  ) => Promise<void>,
 ) {
   const server = await new FakeServer().start();
   try {
@@ -28,7 +32,7 @@ async function withRun(
       const connection = { url: server.url, token: "tml-test", serverRun: server.life };
       return runChild(bundle, { folder, connection, ...(at === undefined ? {} : { killAt: at }) }, afterMs);
     };
-    await drive(go, server);
+    await drive(go, server, folder);
     const last = readRunRecord(folder).durable.at(-1)!;
     const { model } = server.checkpoints.get(last.training)!;
     const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").split("\n").slice(1, -1);
@@ -71,7 +75,7 @@ test("the uninterrupted run is what it should be", () => {
   expect(new Set(points).size).toBeGreaterThan(15);
 });
 
-test.concurrent.each(killPoints(28).map((at) => [at, points[at - 1]] as const))(
+test.concurrent.each(killPoints(20).map((at) => [at, points[at - 1]] as const))(
   "killed at point %i (%s)",
   async (at) => {
     const {
@@ -86,6 +90,23 @@ test.concurrent.each(killPoints(28).map((at) => [at, points[at - 1]] as const))(
     expect(ended).toEqual(whole);
   },
 );
+
+test.concurrent.each([
+  ["eval:journaled", { eval_every: 0 }],
+  ["save:journaled", { save_every: 0 }],
+  ["save:weights-sent", { save_every: 100 }],
+  ["step:journaled", { eval_every: 1, save_every: 1 }],
+  ["step:sent", { eval_every: 2, save_every: 5 }],
+])("killed at %s, then ordered to look and save otherwise: no number is left out", async (point, change) => {
+  const at = points.indexOf(point) + 1;
+  const { weights, steps } = await withRun(async (go, _, folder) => {
+    expect((await go({ at })).killed).toBe(true);
+    const spec = join(folder, "spec.json");
+    writeFileSync(spec, JSON.stringify({ ...(JSON.parse(readFileSync(spec, "utf8")) as object), ...change }));
+    expect((await go()).end).toEqual({ status: "complete", step: 11 });
+  });
+  expect({ weights, steps }).toEqual({ weights: whole.weights, steps: whole.steps });
+});
 
 test.skipIf(!process.env.RLCLI_TEST_ALL)(
   "killed at random, again and again, 200 times",
