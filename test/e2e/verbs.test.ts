@@ -1,0 +1,139 @@
+/** Verbs without a spec: import, train sl, serve, sample, in pipes as the README shows them. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { QUESTIONS, TestProject } from "./project.ts";
+
+const dump = QUESTIONS.map((question, at) => {
+  const request = { model: "m", messages: [{ role: "user", content: question }] };
+  const response = {
+    choices: [{ index: 0, message: { role: "assistant", content: `${at + 1}` }, finish_reason: "stop" }],
+  };
+  return `${JSON.stringify({ request, response })}\n`;
+}).join("");
+
+function newProject(files: Record<string, string> = { "traces.jsonl": dump }): TestProject {
+  const project = new TestProject(files);
+  onTestFinished(async () => {
+    for (const name of readdirSync(join(project.folder, ".rlcli/adhoc")).filter((entry) => entry !== "spool")) {
+      project.run(["serve", "stop", "--force", "-f", join(".rlcli/adhoc", name, "rlcli.yaml")]);
+    }
+    await project.close();
+  });
+  return project;
+}
+
+const TRAIN = [
+  "train",
+  "sl",
+  "--dataset",
+  "-",
+  "--model",
+  "builtin:tiny",
+  "--steps",
+  "4",
+  "--batch-size",
+  "4",
+  "--save-every",
+  "2",
+];
+
+describe("import | train sl", () => {
+  test("trains from a pipe, resumes by the same command, extends with more steps, and can be asked", () => {
+    const project = newProject();
+    const rows = project.ok("import", "traces.jsonl", "-f", "openai");
+    expect(rows.trim().split("\n")).toHaveLength(8);
+    expect(JSON.parse(rows.split("\n")[0]!)).toEqual({
+      messages: [
+        { role: "user", content: "one" },
+        { role: "assistant", content: "1" },
+      ],
+    });
+    const first = project.run(TRAIN, rows);
+    expect(first.code, first.err).toBe(0);
+    expect(first.out).toContain("Apply complete: 3 done.");
+    const again = project.run(TRAIN, rows);
+    expect(again.out).toContain("No changes.");
+    const more = project.run(
+      TRAIN.map((arg) => (arg === "4" ? "6" : arg)).map((arg, at, all) => (all[at - 1] === "--batch-size" ? "4" : arg)),
+      rows,
+    );
+    expect(more.out).toContain("1 to extend");
+    const [, spec] = /-f (\S+rlcli\.yaml)/.exec(first.out) ?? [];
+    const answer = project.run([
+      "sample",
+      "train",
+      "-f",
+      spec!,
+      "--prompt",
+      "one",
+      "--max-tokens",
+      "3",
+      "--temperature",
+      "0",
+      "--json",
+    ]);
+    expect(JSON.parse(answer.out)).toMatchObject({ tokens: expect.any(Array), stopReason: expect.any(String) });
+  });
+
+  test("--emit-spec prints the spec it stands for, and that spec is valid", () => {
+    const project = newProject();
+    const spec = project.ok(
+      "train",
+      "sl",
+      "--dataset",
+      "traces.jsonl",
+      "--model",
+      "builtin:tiny",
+      "--lr",
+      "0.003",
+      "--emit-spec",
+    );
+    expect(spec).toContain("learning_rate: 0.003");
+    project.write("rlcli.yaml", spec);
+    expect(project.ok("validate")).toContain("Valid: 3 blocks");
+    project.ok("train", "sl", "--dataset", "traces.jsonl", "--model", "builtin:tiny", "--dry-run");
+  });
+
+  test("what is missing is said, not guessed", () => {
+    const project = newProject();
+    const noModel = project.run(["train", "sl", "--dataset", "traces.jsonl"]);
+    expect(noModel.code).toBe(1);
+    expect(noModel.err).toContain("--model builtin:tiny");
+    const noFile = project.run(["train", "sl", "--dataset", "nope.jsonl", "--model", "builtin:tiny"]);
+    expect(noFile.err).toContain("RL9009");
+    const noNumber = project.run([
+      "train",
+      "sl",
+      "--dataset",
+      "traces.jsonl",
+      "--model",
+      "builtin:tiny",
+      "--steps",
+      "many",
+    ]);
+    expect(noNumber.err).toContain("RL9003");
+    project.ok("train", "sl", "--dataset", "traces.jsonl", "--model", "builtin:tiny", "--dry-run");
+  });
+});
+
+describe("serve and sample", () => {
+  test("a server by hand: start, status, sample the base model by seed, stop", () => {
+    const project = newProject({});
+    project.ok("serve", "start", "--base-model", "builtin:tiny");
+    expect(project.ok("serve", "status", "--base-model", "builtin:tiny")).toContain("running");
+    const ask = () =>
+      project.ok("sample", "--model", "builtin:tiny", "--prompt", "hi", "--max-tokens", "8", "--seed", "3", "--json");
+    expect(ask()).toBe(ask());
+    expect(project.ok("serve", "stop", "--base-model", "builtin:tiny")).toContain("has stopped");
+    expect(project.run(["serve", "status", "--base-model", "builtin:tiny"]).code).toBe(1);
+  });
+
+  test("an unknown model is a diagnostic, not a stack trace", () => {
+    const project = newProject({});
+    const { code, err } = project.run(["serve", "start", "--base-model", "builtin:huge"]);
+    expect(code).toBe(1);
+    expect(err).toContain("builtin:tiny");
+    expect(err).not.toMatch(/^\s+at /m);
+  });
+});
