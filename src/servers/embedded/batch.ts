@@ -23,14 +23,12 @@ export interface Batch {
 /** Most padded positions of one batch; beyond it, activations outgrow caches and then memory. */
 const MOST_POSITIONS = 4096;
 
-/** The next of 32, 48, 64, 96, 128, 192, 256 …: at most a third of a row is padding. */
+/** The next of 32, 40, 48, 56, 64, 80, 96, 112, 128, 160 …: four to an octave, at most a fifth of the longest row is padding. */
 export function bucketLength(length: number): number {
   let power = 32;
-  while (power < length) {
-    if (power * 1.5 >= length) return power * 1.5;
-    power *= 2;
-  }
-  return power;
+  while (power * 2 <= length) power *= 2;
+  const step = power / 4;
+  return Math.max(32, Math.ceil(length / step) * step);
 }
 
 export function planBatches(data: readonly { readonly tokens: { readonly length: number } }[]): readonly Batch[] {

@@ -58,7 +58,7 @@ export function compilePass(jax: Jax, { architecture, loss, adapterScale }: Pass
       ? { base: trainable, adapter: {}, adapterScale: 0 }
       : { base: frozen, adapter: trainable, adapterScale };
     const logits = logitsOf(jax, architecture, weights, { batch: size, length }, embeddings, batch.positions);
-    const chosen = nn.oneHot(batch.targets.reshape([size * length]), architecture.vocabSize);
+    const chosen = oneHot(jax, batch.targets, architecture.vocabSize);
     const logprobs = numpy.sum(logits.ref.mul(chosen), -1).sub(nn.logsumexp(logits, -1)).reshape([size, length]);
     const elementwise = formula.elementwise(jax, logprobs.ref, batch.tensors, batch.options);
     tree.dispose(trainable);
@@ -94,7 +94,7 @@ export function compilePass(jax: Jax, { architecture, loss, adapterScale }: Pass
   // A function of its own: within the other one, jax-js fuses the whole backward pass of the first layer's norm into
   // this product and computes it anew for every vocabulary entry (measured: 61 of 140 ms).
   const addLookUp = jit((gradient: JaxArray, tokens: JaxArray, embeddingGradient: JaxArray) => {
-    const chosen = nn.oneHot(tokens.reshape([tokens.size]), architecture.vocabSize);
+    const chosen = oneHot(jax, tokens, architecture.vocabSize);
     return gradient.add(numpy.matmul(numpy.transpose(chosen), embeddingGradient));
   });
 
@@ -111,6 +111,16 @@ export function compilePass(jax: Jax, { architecture, loss, adapterScale }: Pass
       return { ...arrays, gradients: { ...gradients, [EMBEDDING]: whole } };
     },
   };
+}
+
+/**
+ * `[tokens, vocabulary]`: 1 at each token, 0 elsewhere, as max(0, 1 − d²) of the distance d to the token: jax-js's own
+ * looks rows up in an identity matrix, which its compiler cannot vectorise. Ids below 2²⁴ are exact in float32.
+ */
+function oneHot({ numpy }: Jax, tokens: JaxArray, vocabSize: number): JaxArray {
+  const ids = numpy.arange(vocabSize).astype(numpy.float32).reshape([1, vocabSize]);
+  const distance = tokens.astype(numpy.float32).reshape([tokens.size, 1]).sub(ids);
+  return numpy.maximum(numpy.square(distance).neg().add(1), 0);
 }
 
 export type AdamArrays = { readonly weights: ArrayTree; readonly first: ArrayTree; readonly second: ArrayTree };

@@ -91,7 +91,7 @@ function linear(trace: Trace, layer: number, projection: Projection, x: JaxArray
 
 function attention(trace: Trace, layer: number, x: JaxArray): JaxArray {
   const { architecture: a, batch, length, positions } = trace;
-  const { numpy, nn } = trace.jax;
+  const { lax, numpy } = trace.jax;
   const group = a.heads / a.keyValueHeads;
   const split = (y: JaxArray, heads: number) => y.reshape([batch, length, heads, a.headDim]).transpose([0, 2, 1, 3]);
   let query = split(linear(trace, layer, "self_attn.q_proj", x.ref), a.heads);
@@ -110,9 +110,13 @@ function attention(trace: Trace, layer: number, x: JaxArray): JaxArray {
     .mul(1 / Math.sqrt(a.headDim))
     .reshape([batch, a.keyValueHeads, group, length, length])
     .add(positions.mask.ref);
-  const share = nn.softmax(scores, -1).reshape([batch, a.keyValueHeads, group * length, length]);
+  // Softmax, divided by its sum after the values are mixed: on headDim numbers a row instead of on `length`.
+  const most = lax.stopGradient(numpy.max(scores.ref, -1, { keepdims: true }));
+  const shares = numpy.exp(scores.sub(most)).reshape([batch, a.keyValueHeads, group * length, length]);
+  const totals = numpy.sum(shares.ref, -1, { keepdims: true });
   const mixed = numpy
-    .matmul(share, value)
+    .matmul(shares, value)
+    .mul(numpy.reciprocal(totals))
     .reshape([batch, a.heads, length, a.headDim])
     .transpose([0, 2, 1, 3])
     .reshape([batch * length, a.heads * a.headDim]);
