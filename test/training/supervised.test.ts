@@ -142,7 +142,7 @@ describe("trouble", () => {
     expect(lines<{ t: string }>(folder, "journal.jsonl").filter((e) => e.t === "rollback")).toHaveLength(1);
   });
   test("429, 500, dropped connections and slow results change nothing", async () => {
-    const whole = makeOrder();
+    const whole = makeOrder({ length: { steps: 4 } });
     await run(whole.order, whole.folder);
     let n = 0;
     server.slowPolls = 1;
@@ -152,8 +152,8 @@ describe("trouble", () => {
       if (n % 11 === 0) return { type: "answer", status: 500, headers: { "retry-after-ms": "1" } };
       return n % 13 === 0 ? { type: "drop", when: "after" } : undefined;
     };
-    const { order, folder } = makeOrder({ length: { steps: 12 } });
-    expect(await run(order, folder)).toEqual({ status: "complete", step: 12 });
+    const { order, folder } = makeOrder({ length: { steps: 4 } });
+    expect(await run(order, folder)).toEqual({ status: "complete", step: 4 });
     expect(final(folder).weights.bytes()).toBe(final(whole.folder).weights.bytes());
   });
   test("a refused request ends the run with the server's words", async () => {
@@ -203,6 +203,11 @@ describe("trouble", () => {
       diagnostics: [{ code: "RL8005" }],
     });
   });
+});
+
+test("a loss that is not for supervised runs is refused", async () => {
+  const { order, folder } = makeOrder({ settings: { loss: { type: "ppo", options: {} } } });
+  expect(await run(order, folder)).toMatchObject({ status: "failed", diagnostics: [{ code: "RL8010" }] });
 });
 
 describe("rows", () => {
