@@ -1,6 +1,6 @@
 // Bundles src/ into dist/: one ES module per process or thread entry, with shared and lazily loaded code split into chunks,
 // so that `rlcli --version` reads one small file and heavy modules load when their command runs.
-import { readFile, rm } from "node:fs/promises";
+import { readFile, rename, rm } from "node:fs/promises";
 import { rolldown } from "rolldown";
 
 /** Every entry must be listed here; `src/entry.ts` finds them by these names beside the running bundle. */
@@ -16,7 +16,8 @@ const entries = {
 const root = new URL(".", import.meta.url);
 const { version } = JSON.parse(await readFile(new URL("package.json", root), "utf8"));
 const started = performance.now();
-await rm(new URL("dist/", root), { recursive: true, force: true });
+// Built aside and moved into place, so that a program started meanwhile finds the old bundle or the new one.
+const built = `dist.${process.pid}.tmp`;
 const bundle = await rolldown({
   cwd: root.pathname,
   input: entries,
@@ -26,7 +27,7 @@ const bundle = await rolldown({
   logLevel: "warn",
 });
 await bundle.write({
-  dir: "dist",
+  dir: built,
   format: "esm",
   entryFileNames: "[name].js",
   chunkFileNames: "chunks/[name]-[hash].js",
@@ -34,4 +35,8 @@ await bundle.write({
   minify: false,
 });
 await bundle.close();
+const replaced = `dist.${process.pid}.old`;
+await rename(new URL("dist", root), new URL(replaced, root)).catch(() => {});
+await rename(new URL(built, root), new URL("dist", root));
+await rm(new URL(replaced, root), { recursive: true, force: true });
 process.stderr.write(`built dist/ in ${Math.round(performance.now() - started)} ms\n`);

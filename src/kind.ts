@@ -37,6 +37,8 @@ export interface Observation<Seen> {
   readonly seen: Seen;
   readonly drift: readonly Drift[];
   readonly busy?: Busy;
+  /** Records of the thing that are damaged; errors keep the plan from being applied. */
+  readonly diagnostics?: readonly Diagnostic[];
 }
 
 /** What a thing is to be: its leaves, and the hash of those that make it what it is. */

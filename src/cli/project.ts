@@ -87,7 +87,11 @@ export async function planProject(open: OpenProject, request: PlanRequest): Prom
     targets: request.targets,
     replace: request.replace,
   });
-  const diagnostics = [...open.diagnostics, ...damage, ...refreshed.diagnostics, ...plan.diagnostics];
+  // What is to be replaced anyway may be damaged: that is how it is mended.
+  const found = refreshed.diagnostics.map(
+    (d): Diagnostic => (d.address && request.replace.includes(d.address) ? { ...d, severity: "warning" } : d),
+  );
+  const diagnostics = [...open.diagnostics, ...damage, ...found, ...plan.diagnostics];
   return {
     plan,
     refreshed,

@@ -57,18 +57,17 @@ export async function refresh(input: RefreshInput): Promise<Refreshed> {
       }
     }
     if (kind.isInline) return;
-    observations.set(
+    const observation = await kind.read({
+      project,
       address,
-      await kind.read({
-        project,
-        address,
-        node,
-        record: records.get(address),
-        recordOf: (other) => records.get(other),
-        nodeOf: (other) => spec?.nodes.get(other),
-        signal: timeout,
-      }),
-    );
+      node,
+      record: records.get(address),
+      recordOf: (other) => records.get(other),
+      nodeOf: (other) => spec?.nodes.get(other),
+      signal: timeout,
+    });
+    observations.set(address, observation);
+    diagnostics.push(...(observation.diagnostics ?? []));
   });
   return { facts, observations, inputs, diagnostics };
 }

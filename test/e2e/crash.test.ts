@@ -180,18 +180,22 @@ describe("what is damaged", () => {
     if (code !== 0) expect(err).toContain(name);
   });
 
-  test("the journal: a diagnostic with file and line, and nothing is trained over it", async () => {
+  test("the journal: a diagnostic with file and line, nothing is trained over it, --replace begins anew", async () => {
     const project = newProject(SPEC);
     project.ok("apply", "-y");
     const journal = join(project.runFolder("count"), "journal.jsonl");
     const lines = readFileSync(journal, "utf8").split("\n");
     lines[3] = "{ damaged";
     writeFileSync(journal, lines.join("\n"));
-    project.edit("rlcli.yaml", "steps: 6", "steps: 8");
-    const { code, err } = project.run(["apply", "-y"]);
-    expect(code).toBe(1);
-    expect(err).toContain("RL3007");
-    expect(err.replaceAll(/\s+/g, "")).toContain("journal.jsonl:4");
+    for (const command of ["plan", "apply"]) {
+      const { code, err } = project.run([command, ...(command === "apply" ? ["-y"] : [])]);
+      expect(code).toBe(1);
+      expect(err).toContain("RL3007");
+      expect(err.replaceAll(/\s+/g, "")).toContain("journal.jsonl:4");
+    }
+    project.ok("apply", "-y", "--replace", "run.count");
+    expect(project.record("run.count")).toMatchObject({ incarnation: 2, status: "ready" });
+    expect(project.actions()).toEqual({});
   });
 
   test("a state record: named with the intact version before it; removing the file mends it", () => {

@@ -1,7 +1,7 @@
 /** Process of an embedded server: `node embedded-server.js <ServerOrder as JSON>`. Its output goes to the server's log. */
 import { RlcliError } from "../../diagnostic.ts";
 import { runServer } from "../../servers/embedded/main.ts";
-import type { ServerOrder, StartMessage } from "../../servers/runtime.ts";
+import type { ServerOrder, StartMessage } from "../../servers/launch.ts";
 
 const log = (text: string) => console.error(`${new Date().toISOString()} ${text}`);
 

@@ -3,6 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { nameOf } from "../../address.ts";
 import type { Busy, Drift } from "../../change.ts";
+import type { Diagnostic } from "../../diagnostic.ts";
 import { type Digest, shortDigest } from "../../digest.ts";
 import type { Observation, ReadContext } from "../../kind.ts";
 import type { RunEnd, RunLength } from "../../run-record.ts";
@@ -50,10 +51,18 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
   const { project, address, record } = context;
   const kept: Kept[] = [];
   const drift: Drift[] = [];
+  const diagnostics: Diagnostic[] = [];
   let busy: { folder: string; who: Busy } | undefined;
   const lister = checkpointLister(context);
   for (const folder of recordFolders(join(project.dataFolder, "runs", nameOf(address)))) {
     const progress = readRunRecord(folder);
+    const isCurrent =
+      record !== undefined &&
+      folder === runFolder(project.dataFolder, nameOf(address), record.hash, record.incarnation);
+    // Damage to what the record points at is an error; an old incarnation's is worth a warning, since it only narrows what can be restored.
+    diagnostics.push(
+      ...progress.diagnostics.map((d): Diagnostic => ({ ...d, address, severity: isCurrent ? "error" : "warning" })),
+    );
     if (!progress.order) continue;
     if (progress.workerAlive && progress.worker) {
       const { process } = progress.worker;
@@ -72,6 +81,7 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
     seen: { kept, ...(busy ? { busy: busy.folder } : {}) },
     drift,
     ...(busy ? { busy: busy.who } : {}),
+    ...(diagnostics.length > 0 ? { diagnostics } : {}),
   };
 }
 
