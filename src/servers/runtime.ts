@@ -7,27 +7,16 @@
  *   users/         one file a user; a user whose process is gone does not count
  *   checkpoints/   see checkpoints.ts
  */
-import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "../address.ts";
-import { type Diagnostic, fail, messageOf, RlcliError } from "../diagnostic.ts";
-import { entryPath } from "../entry.ts";
+import { fail, messageOf } from "../diagnostic.ts";
 import { writeFileWhole } from "../files.ts";
 import { isAlive, ownIdentity, type ProcessIdentity, signalProcess } from "../process.ts";
 import { ensureBuiltinModel, isBuiltinModel } from "./builtin.ts";
+import { launch, logPath, logTail, type ServerOrder, startFailure } from "./launch.ts";
 import { lockStart } from "./startlock.ts";
 
 export const RUNTIME_VERSION = 1;
@@ -81,25 +70,7 @@ export interface EnsureOptions {
   readonly onPhase?: (text: string) => void;
 }
 
-/** What the server's process is told, as JSON in its only argument. */
-export interface ServerOrder {
-  readonly folder: string;
-  readonly model: string;
-  readonly modelFolder: string;
-  readonly host: string;
-  readonly port: number;
-  readonly idleTimeoutSeconds: number;
-  readonly slots: number;
-}
-
-/** What the server's process says to whoever started it. */
-export type StartMessage =
-  | { readonly t: "phase"; readonly text: string }
-  | { readonly t: "ready" }
-  | { readonly t: "failed"; readonly diagnostics: readonly Diagnostic[] };
-
 const DEFAULTS = { host: "127.0.0.1", idleTimeoutSeconds: 300, slots: 8 } as const;
-const LOG_TAIL_LINES = 20;
 const MOST_LOG_BYTES = 5_000_000;
 const HEALTH_TIMEOUT_MS = 10_000;
 const POLL_MS = 50;
@@ -159,7 +130,7 @@ function resolveModel({ model, baseFolder, cacheFolder }: EnsureOptions): string
 function prepareFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const log = join(folder, "log.txt");
+    const log = logPath(folder);
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     if (size > MOST_LOG_BYTES) renameSync(log, join(folder, "log.old.txt"));
   } catch (error) {
@@ -183,7 +154,7 @@ function checkSettings(found: ServerRuntime, options: EnsureOptions, modelFolder
 }
 
 async function start(options: EnsureOptions, modelFolder: string): Promise<ServerRuntime> {
-  const { folder, model, signal, onPhase } = options;
+  const { folder, model } = options;
   const order: ServerOrder = {
     folder: resolve(folder),
     model,
@@ -193,49 +164,10 @@ async function start(options: EnsureOptions, modelFolder: string): Promise<Serve
     idleTimeoutSeconds: options.idleTimeoutSeconds ?? DEFAULTS.idleTimeoutSeconds,
     slots: options.slots ?? DEFAULTS.slots,
   };
-  onPhase?.("starting the embedded server");
-  const log = openSync(join(folder, "log.txt"), "a", 0o600);
-  const child = spawn(process.execPath, [entryPath("embedded-server"), JSON.stringify(order)], {
-    detached: true,
-    stdio: ["ignore", log, log, "ipc"],
-  });
-  closeSync(log);
-  const abort = () => child.kill("SIGKILL");
-  signal?.addEventListener("abort", abort);
-  try {
-    await new Promise<void>((ready, failed) => {
-      child.on("error", (error) => failed(startFailure(folder, messageOf(error))));
-      child.on("exit", (code, killedBy) =>
-        failed(startFailure(folder, `its process ended with ${killedBy ?? `code ${code}`}`)),
-      );
-      child.on("message", (message: StartMessage) => {
-        if (message.t === "phase") onPhase?.(message.text);
-        else if (message.t === "ready") ready();
-        else failed(new RlcliError(message.diagnostics));
-      });
-    });
-  } catch (error) {
-    signal?.throwIfAborted();
-    throw error;
-  } finally {
-    signal?.removeEventListener("abort", abort);
-    if (child.connected) child.disconnect();
-    child.unref();
-  }
+  await launch(order, options);
   const found = readRuntime(folder);
   if (found.state !== "running") throw startFailure(folder, "it ended right after it had started");
   return found.runtime;
-}
-
-function startFailure(folder: string, what: string): RlcliError {
-  try {
-    return fail(
-      "RL5003",
-      `The embedded server did not start: ${what}. The end of ${join(folder, "log.txt")}:\n${logTail(folder)}`,
-    );
-  } catch (error) {
-    return error as RlcliError;
-  }
 }
 
 async function checkHealth(runtime: ServerRuntime, folder: string, signal: AbortSignal | undefined): Promise<void> {
@@ -252,7 +184,7 @@ async function checkHealth(runtime: ServerRuntime, folder: string, signal: Abort
     signal?.throwIfAborted();
     fail(
       "RL5003",
-      `The embedded server's process ${runtime.process.pid} lives, but ${runtime.url} does not answer as it should: ${messageOf(error)}. The end of ${join(folder, "log.txt")}:\n${logTail(folder)}`,
+      `The embedded server's process ${runtime.process.pid} lives, but ${runtime.url} does not answer as it should: ${messageOf(error)}. The end of ${logPath(folder)}:\n${logTail(folder)}`,
       { cause: error },
     );
   }
@@ -334,15 +266,6 @@ export function writeStopped(folder: string, serverRun: string, reason: StoppedM
 export function writeRuntime(folder: string, runtime: ServerRuntime): void {
   writeFileWhole(runtimePath(folder), `${JSON.stringify(runtime, null, 2)}\n`, { mode: 0o600 });
   rmSync(stoppedPath(folder), { force: true });
-}
-
-function logTail(folder: string): string {
-  try {
-    const lines = readFileSync(join(folder, "log.txt"), "utf8").trimEnd().split("\n");
-    return lines.slice(-LOG_TAIL_LINES).join("\n");
-  } catch {
-    return "";
-  }
 }
 
 function readJson<T>(path: string): T | undefined {

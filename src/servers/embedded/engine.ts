@@ -12,9 +12,11 @@ import {
   CHECKPOINT_VERSION,
   type CheckpointInfo,
   type CheckpointPath,
+  checkpointFolder,
   type LoraSettings,
   writeCheckpoint,
 } from "../checkpoints.ts";
+import type { Architecture } from "./architecture.ts";
 import { Decoder } from "./decoder.ts";
 import { type ArrayTree, arrayOf, type Jax } from "./jax.ts";
 import { Kernels } from "./kernels.ts";
@@ -33,6 +35,7 @@ interface TrainedModel {
 
 const MODEL_FILE = "model.safetensors";
 const OPTIMIZER_FILE = "optimizer.safetensors";
+const MOST_PASS_BYTES = 2 ** 31;
 /** Snapshots kept in memory; others are read again from their folder. */
 const MOST_SNAPSHOTS = 8;
 
@@ -64,7 +67,9 @@ export class Engine {
     const { architecture } = this.#base;
     const { vocabSize, contextLength, eosTokens } = architecture;
     const mostRank = Math.min(...PROJECTIONS.flatMap((projection) => projectionShape(architecture, projection)));
-    return { vocabSize, contextLength, eosTokens, mostRank, parameters: parameterCount(architecture) };
+    const mostTrainedTokens = Math.min(contextLength, longestTrainable(architecture));
+    const parameters = parameterCount(architecture);
+    return { vocabSize, contextLength, mostTrainedTokens, eosTokens, mostRank, parameters };
   }
 
   get isSampling(): boolean {
@@ -198,6 +203,8 @@ export class Engine {
     const { trainer, lora } = this.#find(model);
     const { tensors } = await this.#snapshot(model);
     const path: CheckpointPath = { run: model, kind: "sampler_weights", name: order.name };
+    // The name may have been used before, by a checkpoint that was deleted or is replaced now.
+    this.#snapshots.delete(checkpointFolder(this.#settings.serverFolder, path));
     return this.#write(path, order, lora, trainer.step, { [MODEL_FILE]: tensors });
   }
 
@@ -286,6 +293,17 @@ export class Engine {
       this.#snapshots.delete(oldest);
     }
   }
+}
+
+/**
+ * Longest row whose pass fits into WebAssembly's 4 GiB: an estimate from above of what is alive at once, six arrays as
+ * large as all attention scores, six as large as the logits, and about twenty a layer as wide as the MLP.
+ */
+function longestTrainable({ heads, layers, vocabSize, intermediateSize }: Architecture): number {
+  const bytes = (length: number) => 4 * length * (6 * heads * length + 6 * vocabSize + 20 * layers * intermediateSize);
+  let length = 32;
+  while (bytes(length * 2) <= MOST_PASS_BYTES) length *= 2;
+  return length;
 }
 
 function describeRank(lora: LoraSettings | null): string {

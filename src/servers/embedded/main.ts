@@ -2,7 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { messageOf } from "../../diagnostic.ts";
 import { ownIdentity } from "../../process.ts";
-import { RUNTIME_VERSION, type ServerOrder, type StartMessage, writeRuntime, writeStopped } from "../runtime.ts";
+import type { ServerOrder, StartMessage } from "../launch.ts";
+import { RUNTIME_VERSION, writeRuntime, writeStopped } from "../runtime.ts";
 import { startServer } from "./server.ts";
 
 const SESSION_TIMEOUT_MS = 300_000;

@@ -19,6 +19,8 @@ export interface ComputeSettings {
 export interface ModelFacts {
   readonly vocabSize: number;
   readonly contextLength: number;
+  /** Longest row that can be trained in the memory there is; at most the context length. */
+  readonly mostTrainedTokens: number;
   readonly eosTokens: readonly number[];
   readonly parameters: number;
   /** Largest LoRA rank that makes sense: the smallest side of a projection. */

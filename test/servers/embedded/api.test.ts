@@ -426,6 +426,18 @@ describe("sampling", () => {
     expect(second.sequences[0]).toEqual(result.sequences[1]);
   });
 
+  test("a name that is used again stands for the new weights", async () => {
+    const { model } = await server.newModel();
+    const save = () => server.run("/save_weights_for_sampler", { model_id: model, path: "again" });
+    const { path } = await save();
+    const before = await ask({ model_path: path }, {});
+    await trainSteps(model, 1, 2);
+    await server.call("DELETE", `/training_runs/${model}/checkpoints/sampler_weights/again`);
+    expect((await server.call("POST", "/asample", { model_path: path, prompt, sampling_params: {} })).status).toBe(404);
+    await save();
+    expect(await ask({ model_path: path }, {})).not.toEqual(before);
+  });
+
   test("a repeated asample is one request", async () => {
     const session_id = await server.newSession();
     const made = { session_id, sampling_session_seq_id: 0, base_model: "builtin:tiny" };
@@ -446,6 +458,7 @@ describe("sampling", () => {
       body: { prompt: { chunks: [{ tokens: new Array(1024).fill(1) }] } },
       status: 400,
     },
+    { name: "a billion samples", body: { num_samples: 1e9 }, status: 422 },
     { name: "no tokens wanted", body: { sampling_params: { max_tokens: 0 } }, status: 422 },
     { name: "negative temperature", body: { sampling_params: { temperature: -1 } }, status: 422 },
     { name: "top_p of 0", body: { sampling_params: { top_p: 0 } }, status: 422 },

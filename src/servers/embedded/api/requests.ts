@@ -48,6 +48,8 @@ function readDatum(datum: Fields, index: number, loss: LossCall, facts: ModelFac
   if (length === 0) refuse(400, `Datum ${index} has no tokens.`);
   if (length > facts.contextLength)
     refuse(400, `Datum ${index} has ${length} tokens; the model's context is ${facts.contextLength}.`);
+  if (length > facts.mostTrainedTokens)
+    refuse(400, `Datum ${index} has ${length} tokens; the embedded server has memory for ${facts.mostTrainedTokens}.`);
   const inputs = datum.object("loss_fn_inputs");
   const unknown = inputs.keys().find((name) => !LOSS_INPUTS.includes(name));
   if (unknown !== undefined) inputs.reject(unknown, `Unknown loss input; known are ${LOSS_INPUTS.join(", ")}`);
@@ -126,6 +128,9 @@ const UNSUPPORTED_SAMPLING = [
   "record_stability_info",
 ];
 
+/** Of one request: beyond it, the answer alone would fill the memory. */
+const MOST_SAMPLES = 4096;
+
 /** `randomSeed` stands in where the request has none. */
 export function readSample(body: Fields, facts: ModelFacts, randomSeed: () => number): SampleRequest {
   for (const key of UNSUPPORTED_SAMPLING)
@@ -135,6 +140,8 @@ export function readSample(body: Fields, facts: ModelFacts, randomSeed: () => nu
   const room = facts.contextLength - prompt.length;
   if (room < 1) refuse(400, `The prompt has ${prompt.length} tokens; the model's context is ${facts.contextLength}.`);
   const params = body.optionalObject("sampling_params") ?? new Fields({}, body.loc("sampling_params"));
+  const samples = body.optionalInteger("num_samples", 1) ?? 1;
+  if (samples > MOST_SAMPLES) body.reject("num_samples", `Input should be at most ${MOST_SAMPLES}`);
   const maxTokens = params.optionalInteger("max_tokens", 1) ?? room;
   const temperature = params.optionalNumber("temperature") ?? 1;
   if (temperature < 0) params.reject("temperature", "Input should be at least 0");
@@ -142,7 +149,7 @@ export function readSample(body: Fields, facts: ModelFacts, randomSeed: () => nu
   if (topP <= 0 || topP > 1) params.reject("top_p", "Input should be above 0 and at most 1");
   return {
     prompt,
-    samples: body.optionalInteger("num_samples", 1) ?? 1,
+    samples,
     maxTokens: Math.min(maxTokens, room),
     policy: { temperature, topP, topK: params.optionalInteger("top_k", -1) ?? -1 },
     seed: params.optionalInteger("seed") ?? randomSeed(),
