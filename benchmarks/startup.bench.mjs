@@ -3,7 +3,7 @@
 // (one round is thrown away). Writes results/startup.json; `--check` fails where a ratio is above its bound.
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
+import { cpus, loadavg, totalmem } from "node:os";
 import { fileURLToPath } from "node:url";
 
 const ROUNDS = 20;
@@ -53,6 +53,7 @@ function measure() {
   }));
 }
 
+const load = round(loadavg()[0]);
 const variants = measure();
 const receipt = {
   formatVersion: 1,
@@ -66,6 +67,8 @@ const receipt = {
     cpu: cpus()[0]?.model ?? "",
     cores: cpus().length,
     memoryGiB: Math.round(totalmem() / 2 ** 30),
+    /** Over the last minute, before the first round: above the number of cores, ratios still hold and times do not. */
+    load,
   },
   rounds: ROUNDS,
   variants,
