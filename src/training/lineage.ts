@@ -11,7 +11,7 @@ import { formatCheckpointPath } from "../tinker/paths.ts";
 import type { Session } from "../tinker/session.ts";
 import type { DurableCheckpoint } from "./checkpoints.ts";
 import type { Run, ServerConnection } from "./run.ts";
-import { missingKinds } from "./save.ts";
+import { heldOutLossAt, missingKinds } from "./save.ts";
 
 /** How long one request is tried before the server is looked for anew. */
 const RETRY_DEADLINE_MS = 15_000;
@@ -157,18 +157,33 @@ async function load(run: Run, model: TrainingModel, path: string): Promise<void>
 }
 
 /** A save that a crash left open may be complete on the server: then its checkpoint is durable after all. */
-async function adoptUnfinishedSave({ record }: Run, client: TinkerClient): Promise<void> {
+async function adoptUnfinishedSave(run: Run, client: TinkerClient): Promise<void> {
+  const { record } = run;
   const { save, saveModel } = record.journal.state;
   if (!save || saveModel === undefined || record.checkpoints.at(save.step)) return;
-  const training = formatCheckpointPath({ run: saveModel, kind: "weights", name: save.name });
-  let listed: readonly { readonly tinkerPath: string }[];
+  const { step, name } = save;
+  const training = formatCheckpointPath({ run: saveModel, kind: "weights", name });
+  const sampler = formatCheckpointPath({ run: saveModel, kind: "sampler_weights", name });
+  const listed = await listedPaths(client, saveModel);
+  if (!listed.has(training)) return;
+  const heldOutLoss = heldOutLossAt(run, step);
+  record.checkpoints.add({
+    t: "checkpoint",
+    at: record.at(),
+    step,
+    training,
+    ...(listed.has(sampler) ? { sampler } : {}),
+    ...(heldOutLoss === undefined ? {} : { heldOutLoss }),
+  });
+  record.journal.note({ t: "saved", at: record.at(), step });
+}
+
+/** What a model's run has on the server; nothing where the server will not say. */
+async function listedPaths(client: TinkerClient, model: string): Promise<ReadonlySet<string>> {
   try {
-    listed = await client.listCheckpoints(saveModel);
+    return new Set((await client.listCheckpoints(model)).map((c) => c.tinkerPath));
   } catch (error) {
-    if (error instanceof TinkerError && error.kind !== "network") return;
+    if (error instanceof TinkerError && error.kind !== "network") return new Set();
     throw error;
   }
-  if (!listed.some((c) => c.tinkerPath === training)) return;
-  record.checkpoints.add({ t: "checkpoint", at: record.at(), step: save.step, training });
-  record.journal.note({ t: "saved", at: record.at(), step: save.step });
 }

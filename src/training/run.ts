@@ -3,6 +3,7 @@
 import type { RunOrder } from "../run-record.ts";
 import { canonicalJson } from "../value.ts";
 import type { Batches } from "./batches.ts";
+import { type DurableCheckpoint, prunable } from "./checkpoints.ts";
 import type { RunRecord } from "./record.ts";
 import type { RowStore } from "./rows.ts";
 import { scheduleFactor } from "./schedule.ts";
@@ -68,6 +69,12 @@ export class Run {
   savesAt(step: number): boolean {
     const { save_every } = this.order;
     return step === this.total || (save_every > 0 && step % save_every === 0);
+  }
+
+  /** Checkpoints that may go. Those beyond the end of a shortened run stay: they are another length's. */
+  get prunable(): readonly DurableCheckpoint[] {
+    const reachable = this.record.checkpoints.list.filter((c) => c.step <= this.total);
+    return prunable(reachable, this.order.keep_last);
   }
 
   /** Whether the last step is done and kept as this length's final checkpoint. */

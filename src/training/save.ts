@@ -7,7 +7,7 @@ import { TinkerError } from "../tinker/errors.ts";
 import type { Future } from "../tinker/future.ts";
 import { formatCheckpointPath } from "../tinker/paths.ts";
 import { canonicalJson } from "../value.ts";
-import { bestCheckpoint, prunable } from "./checkpoints.ts";
+import { bestCheckpoint } from "./checkpoints.ts";
 import type { Lineage } from "./lineage.ts";
 import type { Run } from "./run.ts";
 
@@ -63,7 +63,7 @@ export async function saveCheckpoint(run: Run, lineage: Lineage): Promise<void> 
   await prune(run, lineage.client);
 }
 
-function heldOutLossAt({ record }: Run, step: number): number | undefined {
+export function heldOutLossAt({ record }: Run, step: number): number | undefined {
   return record.metrics.last?.step === step ? record.metrics.last.heldOutLoss : undefined;
 }
 
@@ -134,7 +134,7 @@ async function isListedSoon(client: TinkerClient, run: string, path: string): Pr
 /** Deletes first and notes afterwards: a crash between leaves a deletion to repeat, never a file nobody knows of. */
 export async function prune(run: Run, client: TinkerClient): Promise<void> {
   const { record, order } = run;
-  for (const { step, training, sampler } of prunable(record.checkpoints.list, order.keep_last)) {
+  for (const { step, training, sampler } of run.prunable) {
     try {
       await client.deleteCheckpoint(training);
       if (sampler !== undefined) await client.deleteCheckpoint(sampler);

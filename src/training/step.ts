@@ -81,13 +81,12 @@ export interface StepOutcome {
 
 /** Waits for a step. Fails with RL8004 where its loss or gradient is not a number: all later weights would be lost. */
 export async function awaitStep(run: Run, sent: SentStep): Promise<StepOutcome> {
+  let quietUntilMs = QUIET_WAIT_MS;
   const onWaiting = (waitedMs: number, state: string | undefined) => {
-    if (waitedMs < QUIET_WAIT_MS) return;
-    const seconds = Math.round(waitedMs / 1000);
-    run.record.phase(
-      "waiting",
-      `for the server's result of step ${sent.step} since ${seconds} s${state ? ` (${state})` : ""}`,
-    );
+    if (waitedMs < quietUntilMs) return;
+    quietUntilMs = waitedMs + QUIET_WAIT_MS;
+    const since = `since ${Math.round(waitedMs / 1000)} s${state ? ` (${state})` : ""}`;
+    run.record.phase("waiting", `for the server's result of step ${sent.step} ${since}`);
   };
   const waiting = { onWaiting, deadlineMs: STEP_LIMIT_MS };
   const results: PassResult[] = [];

@@ -9,7 +9,6 @@ import type { RunEnd, RunOrder } from "../run-record.ts";
 import { TinkerError } from "../tinker/errors.ts";
 import { loadRenderer, textDigest } from "../tokens/load.ts";
 import { Batches } from "./batches.ts";
-import { prunable } from "./checkpoints.ts";
 import { clientOf, closeLineage, openLineage } from "./lineage.ts";
 import { trainLineage } from "./loop.ts";
 import { RunRecord } from "./record.ts";
@@ -83,7 +82,7 @@ async function work(order: RunOrder, deps: TrainingDeps, record: RunRecord): Pro
     const batches = new Batches(rows.training, (row) => rows.tokensOf(row), order.settings);
     const run = new Run(order, deps, record, rows, batches);
     const status = run.isComplete ? "complete" : await trainOn(run);
-    if (prunable(record.checkpoints.list, order.keep_last).length > 0) await pruneLeftovers(run);
+    if (run.prunable.length > 0) await pruneLeftovers(run);
     return { status, step: record.journal.state.done };
   } finally {
     rows.close();

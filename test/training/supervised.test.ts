@@ -96,6 +96,20 @@ test("fewer steps go back to a kept checkpoint and make it final", async () => {
   expect(metrics(folder).map((m) => m.step)).toEqual([1, 2, 3, 4, 5]);
 });
 
+test("a shortened run keeps what it goes back to, and what lies beyond", async () => {
+  const { order, folder } = makeOrder();
+  await run(order, folder);
+  expect(readRunRecord(folder).durable.map((c) => c.step)).toEqual([12]);
+  const long = makeOrder({ keep_last: 2 });
+  await run(long.order, long.folder);
+  expect(readRunRecord(long.folder).durable.map((c) => c.step)).toEqual([10, 12]);
+  expect(await run({ ...long.order, keep_last: 1, length: { steps: 11 } }, long.folder)).toMatchObject({ step: 11 });
+  expect(readRunRecord(long.folder).durable.map((c) => c.step)).toEqual([11, 12]);
+  expect(
+    lines<{ loaded?: string }>(long.folder, "journal.jsonl").filter((e) => e.loaded?.endsWith("-10")),
+  ).toHaveLength(1);
+});
+
 test("starts from another run's checkpoint, with or without its optimizer", async () => {
   const parent = makeOrder({ length: { steps: 5 } });
   await run(parent.order, parent.folder);
