@@ -27,7 +27,7 @@ const isEmbedded = (block: Block): boolean => textOf(descend(block.tree, "backen
 const DERIVED: Partial<Record<BlockName, Readonly<Record<string, DerivedDefault>>>> = {
   server: {
     port: (block) => (isEmbedded(block) ? 0 : 8000),
-    slots: (block) => (isEmbedded(block) ? 2 : 1),
+    slots: (block) => (isEmbedded(block) ? 8 : 1),
   },
   run: {
     server: (_, context) => context.onlyServer,

@@ -420,8 +420,8 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "description": "Models that the server holds at once. Runs beyond that wait their turn.",
     "type": "integer",
     "isRequired": false,
-    "change": "update",
-    "defaultText": "2 for embedded, 1 for external",
+    "change": "restart",
+    "defaultText": "8 for embedded, 1 for external",
     "range": "at least 1 and at most 1024",
     "when": {
      "path": "backend",
@@ -440,7 +440,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "description": "The server stops after this long without a client or open work, and starts again when something needs it; `0s` never stops it.",
     "type": "string",
     "isRequired": false,
-    "change": "update",
+    "change": "restart",
     "default": "10m",
     "form": "a duration: a whole number and s, m, h or d, such as `300s` or `10m`",
     "when": {
@@ -687,7 +687,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "type": "number",
     "isRequired": false,
     "change": "replace",
-    "default": 0.05,
+    "defaultText": "as the server has it",
     "range": "at least 0",
     "when": {
      "path": "type",

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { type Address, nameOf } from "../address.ts";
 import { fail } from "../diagnostic.ts";
+import { durationMs } from "../duration.ts";
 import type { ProjectContext } from "../kind.ts";
 import { ensureEmbedded } from "../servers/runtime.ts";
 import type { SpecNode } from "../spec.ts";
@@ -34,25 +35,18 @@ export function serverFolder(dataFolder: string, address: Address): string {
 
 export function serverSettings(node: SpecNode): ServerSettings {
   const optional = <K extends string, V>(key: K, value: V | undefined) => (value === undefined ? {} : { [key]: value });
+  const idle = stringAt(node, "idle_timeout");
   return {
     address: node.address,
     backend: stringAt(node, "backend") as ServerSettings["backend"],
     model: stringAt(node, "model") ?? "",
     ...optional("port", numberAt(node, "port")),
     ...optional("host", stringAt(node, "host")),
-    ...optional("idleTimeoutSeconds", durationSeconds(stringAt(node, "idle_timeout"))),
+    ...optional("idleTimeoutSeconds", idle === undefined ? undefined : durationMs(idle) / 1000),
     ...optional("slots", numberAt(node, "slots")),
     ...optional("url", stringAt(node, "url")),
     ...optional("apiKey", secretAt(node, "api_key")),
   };
-}
-
-const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
-
-/** `10m`, `300s`, `2h`, `1d` in seconds; the schema has checked the form. */
-export function durationSeconds(text: string | undefined): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)([smhd])$/.exec(text ?? "");
-  return match ? Number(match[1]) * (UNITS[match[2] as string] as number) : undefined;
 }
 
 export async function connect(

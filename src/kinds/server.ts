@@ -22,7 +22,7 @@ export interface ServerFacts {
 }
 
 /** How many models a server of a backend trains at once where the block does not say (design.md, Servers). */
-const DEFAULT_SLOTS = { embedded: 8, fsdp: 1, jax: 31, megatron: 1, external: 31 } as const;
+const DEFAULT_SLOTS = { embedded: 8, fsdp: 1, jax: 31, megatron: 1, external: 1 } as const;
 
 const PAUSE_POLL_MS = 100;
 

@@ -73,7 +73,7 @@ test("defaults that depend on something else", async () => {
   expect(nodes.get("run.a")?.body).toMatchObject({ lora_rank: 0, epochs: 1 });
   expect(nodes.get("run.b")?.body).toMatchObject({ lora_rank: 32, steps: 5 });
   expect(nodes.get("run.b")?.body).not.toHaveProperty("epochs");
-  expect(nodes.get("server.tiny")?.body).toMatchObject({ port: 0, slots: 2 });
+  expect(nodes.get("server.tiny")?.body).toMatchObject({ port: 0, slots: 8 });
   expect(nodes.get("server.big")?.body).toMatchObject({ port: 8000, gpus: 1, max_model_len: 16384 });
   expect(nodes.get("server.big")?.body).not.toHaveProperty("slots");
 });
