@@ -9,6 +9,7 @@
  *   events.jsonl       RunEvent: progress for whoever is attached
  *   worker.json        WorkerStatus: who works on it now, or how it ended
  *   log.txt            the worker's own words
+ *   index.json         which rows are trained on and how long they are; made from the dataset, may be deleted
  */
 import type { Address } from "./address.ts";
 import type { Diagnostic } from "./diagnostic.ts";
@@ -92,6 +93,8 @@ export interface RunOrder {
   /** Held-out loss every so many steps; 0 is only at the end (and not at all where test_size is 0). */
   readonly eval_every: number;
   readonly keep_last: number;
+  /** Steps that other runs start from (`from: x@40`): saved, and never deleted as rolling ones. */
+  readonly keep_steps?: readonly number[];
   /** Base model as the spec names it: `builtin:tiny`, a folder, or a hub name. */
   readonly model: string;
   readonly server: Address;

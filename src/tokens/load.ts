@@ -17,6 +17,8 @@ interface TextFiles {
   readonly config: TokenizerConfig;
   /** By name; `default` and perhaps `tool_use`. */
   readonly templates: ReadonlyMap<string, string>;
+  /** `eos_token_id` of generation_config.json. */
+  readonly stops: readonly number[];
 }
 
 /** The variables that `transformers` gives every template beside the conversation. */
@@ -44,9 +46,10 @@ async function readJson(path: string): Promise<object | undefined> {
 }
 
 async function readTextFiles(folder: string): Promise<TextFiles> {
-  const [tokenizer, config = {}, jinja] = await Promise.all([
+  const [tokenizer, config = {}, generation = {}, jinja] = await Promise.all([
     readJson(join(folder, "tokenizer.json")),
     readJson(join(folder, "tokenizer_config.json")) as Promise<TokenizerConfig | undefined>,
+    readJson(join(folder, "generation_config.json")) as Promise<{ readonly eos_token_id?: unknown } | undefined>,
     readText(join(folder, "chat_template.jinja")),
   ]);
   if (!tokenizer) {
@@ -57,7 +60,8 @@ async function readTextFiles(folder: string): Promise<TextFiles> {
   if (typeof given === "string") templates.set("default", given);
   else for (const { name, template } of given ?? []) templates.set(name, template);
   if (jinja !== undefined) templates.set("default", jinja);
-  return { tokenizer, config, templates };
+  const stops = [generation.eos_token_id ?? []].flat().filter((id): id is number => Number.isSafeInteger(id));
+  return { tokenizer, config, templates, stops };
 }
 
 function specialVariables(config: TokenizerConfig): Record<string, string> {
@@ -72,7 +76,7 @@ function specialVariables(config: TokenizerConfig): Record<string, string> {
 
 /** Loads tokenizer and chat template of a model folder. Fails with RL6101 or RL6102. */
 export async function loadRenderer(folder: string): Promise<Renderer> {
-  const { tokenizer, config, templates } = await readTextFiles(folder);
+  const { tokenizer, config, templates, stops } = await readTextFiles(folder);
   const source = templates.get("default");
   if (source === undefined) {
     fail("RL6102", `${folder} has no chat template: neither chat_template.jinja nor one in tokenizer_config.json.`);
@@ -83,6 +87,7 @@ export async function loadRenderer(folder: string): Promise<Renderer> {
     template: new ChatTemplate(source, folder),
     ...(toolSource === undefined ? {} : { toolTemplate: new ChatTemplate(toolSource, folder) }),
     variables: specialVariables(config),
+    stops,
   });
 }
 

@@ -48,6 +48,8 @@ interface RendererParts {
   readonly toolTemplate?: ChatTemplate;
   /** `bos_token` and the like. */
   readonly variables: Readonly<Record<string, string>>;
+  /** Ids at which the model's makers say that generation ends. */
+  readonly stops?: readonly number[];
 }
 
 const PROBE: readonly Message[] = [
@@ -67,9 +69,9 @@ export class Renderer {
     this.tokenizer.protect(this.#turnMarkers());
   }
 
-  /** Ids of the tokens at which generation of a turn ends: the end-of-sequence token and what closes a turn here. */
+  /** Ids at which generation of a turn ends: end of sequence, what the model's makers list, what closes a turn here. */
   stopTokens(): readonly number[] {
-    const stops = new Set<number>();
+    const stops = new Set<number>(this.#parts.stops);
     const eos = this.#parts.variables.eos_token;
     if (eos !== undefined) stops.add(this.tokenizer.idOf(eos) ?? -1);
     const turn = this.render({ messages: PROBE.slice(0, 2) }, { train_on: "last_assistant" }).datums[0];

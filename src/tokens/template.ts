@@ -83,6 +83,15 @@ function newEnvironment(now: Date): Environment {
   return env;
 }
 
+/** `{% generation %}` only marks the assistant's text for other tools' masks; the library does not know it. */
+function withoutGenerationTags(source: string): string {
+  return source.replace(
+    /(\{%[-+]?\s*)(end)?generation(\s*[-+]?%\})/g,
+    (_, open: string, end: string | undefined, close: string) =>
+      end ? `${open}endif${close}` : `${open}if true${close}`,
+  );
+}
+
 /** A compiled chat template. */
 export class ChatTemplate {
   readonly source: string;
@@ -91,7 +100,7 @@ export class ChatTemplate {
   constructor(source: string, file: string) {
     this.source = source;
     try {
-      const parsed = parse(tokenize(source, { lstrip_blocks: true, trim_blocks: true }));
+      const parsed = parse(tokenize(withoutGenerationTags(source), { lstrip_blocks: true, trim_blocks: true }));
       this.#program = mapTree(parsed, withOwnStrip) as Program;
     } catch (error) {
       fail("RL6102", `The chat template in ${file} does not parse: ${messageOf(error)}.`, { cause: error });

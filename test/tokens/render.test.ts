@@ -1,6 +1,8 @@
 // Which tokens are trained, in which context. A rendering is written as text with [trained spans] in brackets, one
 // string a datum, so that an expectation can be read.
-import { dirname } from "node:path";
+import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import type { Message, TokenDatum } from "../../src/tokens/conversation.ts";
@@ -149,7 +151,11 @@ describe("special-token text in content", () => {
   });
 });
 
-test("stop tokens end a turn", () => {
+test("stop tokens end a turn", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "rlcli-stops-"));
+  cpSync(tinyFolder, folder, { recursive: true });
+  writeFileSync(join(folder, "generation_config.json"), JSON.stringify({ eos_token_id: [0, 2] }));
+  expect((await loadRenderer(folder)).stopTokens()).toEqual([0, 2]);
   expect(tiny.stopTokens()).toEqual([2]);
   expect(qwen.stopTokens()).toEqual([151645]);
 });
@@ -158,6 +164,14 @@ test("dates in templates are fixed unless given", async () => {
   const template = new ChatTemplate("{{ strftime_now('%d %b %Y') }}{{ messages[0].content | trim }}", "test");
   expect(template.render({ messages: [user("\ufeff x \u0085")] })).toBe("26 Jul 2024\ufeff x");
   expect(template.render({ messages: [user("x")] }, new Date("2026-11-30T12:00:00Z"))).toBe("30 Nov 2026x");
+});
+
+test("tags for other tools' masks change nothing", () => {
+  const body =
+    "{%- for m in messages %}\n<a>\n  {% generation %}\n{{ m.content }}\n  {%- endgeneration %}\n</a>{% endfor %}";
+  const plain = body.replace("{% generation %}", "{% if true %}").replace("endgeneration", "endif");
+  const variables = { messages: [user("x"), user("y")] };
+  expect(new ChatTemplate(body, "t").render(variables)).toBe(new ChatTemplate(plain, "t").render(variables));
 });
 
 test("faults are diagnostics", async () => {
