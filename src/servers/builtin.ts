@@ -1,9 +1,9 @@
 /** Models that come with rlcli: their names start with `builtin:`. */
 import { fail } from "../diagnostic.ts";
-import { ensureTinyModel, TINY_MODEL } from "./embedded/tiny.ts";
+import { ensureTinyModel, TINY_MODEL, TINY_REVISION } from "./embedded/tiny.ts";
 
-/** Changes whenever the bytes of a built-in model change; a test holds it against their digest. */
-export const BUILTIN_REVISION = "1";
+/** Changes whenever the bytes of a built-in model change. */
+export const BUILTIN_REVISION = TINY_REVISION;
 
 export function isBuiltinModel(model: string): boolean {
   return model.startsWith("builtin:");

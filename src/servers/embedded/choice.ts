@@ -1,4 +1,5 @@
 /** Which token comes next: log-probabilities of raw logits, and a choice by temperature, top-k and top-p. */
+import { exp } from "./exp.ts";
 
 export interface SamplingPolicy {
   /** 0 takes the likeliest token. */
@@ -14,7 +15,7 @@ export function logSumExp(logits: Float32Array): number {
   let most = Number.NEGATIVE_INFINITY;
   for (let i = 0; i < logits.length; i++) most = Math.max(most, logits[i] as number);
   let sum = 0;
-  for (let i = 0; i < logits.length; i++) sum += Math.exp((logits[i] as number) - most);
+  for (let i = 0; i < logits.length; i++) sum += exp((logits[i] as number) - most);
   return most + Math.log(sum);
 }
 
@@ -27,7 +28,7 @@ export function chooseToken(logits: Float32Array, policy: SamplingPolicy, unifor
   if (policy.temperature === 0) return likeliest(logits);
   const candidates = rank(logits, policy);
   const most = candidates.reduce((best, token) => Math.max(best, logits[token] as number), Number.NEGATIVE_INFINITY);
-  const shares = candidates.map((token) => Math.exp(((logits[token] as number) - most) / policy.temperature));
+  const shares = candidates.map((token) => exp(((logits[token] as number) - most) / policy.temperature));
   const kept = policy.topP < 1 ? countToReach(shares, policy.topP) : shares.length;
   let total = 0;
   for (let i = 0; i < kept; i++) total += shares[i] as number;

@@ -1,13 +1,25 @@
 /**
- * The decoder for sampling: the same model as `transformer.ts`, in plain JavaScript with a key/value cache.
+ * The decoder for sampling: the same model as `transformer.ts`, with a key/value cache.
  *
  * Why not jax-js here: its kernels sum in an order that depends on the shapes of a call, so the bits of a sample would
- * depend on what else is in its batch. Here every value of a row is a sum in one fixed order over that row alone
- * (double precision, rounded to float32 when stored), however many rows go through together; batching only means that a
- * weight loaded once serves several rows. It needs no compilation either.
+ * depend on what else is in its batch. Here every value of a row is a sum in one fixed order over that row alone,
+ * however many rows go through together; batching only means that a weight loaded once serves several rows. Products
+ * with weights are float32 (`product.ts`), the rest is double precision, rounded to float32 when stored. No shape has to
+ * be compiled either.
  */
 import { type Architecture, rotaryTables } from "./architecture.ts";
-import { EMBEDDING, FINAL_NORM, layerName, type Model, PROJECTIONS, type Projection, UNEMBEDDING } from "./weights.ts";
+import { exp } from "./exp.ts";
+import { Products, type StoredWeight } from "./product.ts";
+import {
+  EMBEDDING,
+  FINAL_NORM,
+  layerName,
+  type Model,
+  PROJECTIONS,
+  type Projection,
+  projectionShape,
+  UNEMBEDDING,
+} from "./weights.ts";
 
 /** What a sequence has seen so far. One array per layer, `[capacity, keyValueHeads · headDim]`. */
 export interface Cache {
@@ -26,7 +38,7 @@ export interface DecoderRow {
 }
 
 interface Layer {
-  readonly weights: Readonly<Record<Projection, Float32Array>>;
+  readonly weights: Readonly<Record<Projection, StoredWeight>>;
   readonly biases: Readonly<Partial<Record<Projection, Float32Array>>>;
   readonly inputNorm: Float32Array;
   readonly postNorm: Float32Array;
@@ -37,7 +49,8 @@ interface Layer {
 export class Decoder {
   readonly architecture: Architecture;
   readonly #embedding: Float32Array;
-  readonly #unembedding: Float32Array;
+  readonly #products = new Products();
+  readonly #unembedding: StoredWeight;
   readonly #finalNorm: Float32Array;
   readonly #layers: readonly Layer[];
   #rotary: { length: number; cosines: Float32Array; sines: Float32Array } = {
@@ -51,10 +64,13 @@ export class Decoder {
     const maybe = (name: string) => tensors.get(name)?.data;
     this.architecture = architecture;
     this.#embedding = get(EMBEDDING);
-    this.#unembedding = architecture.tiedEmbeddings ? this.#embedding : get(UNEMBEDDING);
+    const unembedding = architecture.tiedEmbeddings ? this.#embedding : get(UNEMBEDDING);
+    this.#unembedding = this.#products.store(unembedding, architecture.hiddenSize);
     this.#finalNorm = get(FINAL_NORM);
     this.#layers = Array.from({ length: architecture.layers }, (_, layer) => ({
-      weights: byProjection((p) => get(layerName(layer, `${p}.weight`))) as Record<Projection, Float32Array>,
+      weights: byProjection((p) =>
+        this.#products.store(get(layerName(layer, `${p}.weight`)), projectionShape(architecture, p)[1]),
+      ) as Record<Projection, StoredWeight>,
       biases: byProjection((p) => maybe(layerName(layer, `${p}.bias`))),
       inputNorm: get(layerName(layer, "input_layernorm.weight")),
       postNorm: get(layerName(layer, "post_attention_layernorm.weight")),
@@ -97,7 +113,7 @@ export class Decoder {
       last.set(x.subarray(row * hiddenSize, (row + 1) * hiddenSize), i * hiddenSize);
     });
     normalise(last, this.#finalNorm, rmsEps);
-    const logits = project(last, this.#unembedding, wanted.length, hiddenSize, vocabSize);
+    const logits = this.#products.multiply(last, this.#unembedding);
     return wanted.map((_, i) => logits.subarray(i * vocabSize, (i + 1) * vocabSize));
   }
 
@@ -121,25 +137,25 @@ export class Decoder {
     const { rmsEps } = this.architecture;
     const normed = x.slice();
     normalise(normed, layer.inputNorm, rmsEps);
-    addTo(x, this.#linear(layer, "self_attn.o_proj", this.#attend(index, normed, rows, positions), rows.length));
+    addTo(x, this.#linear(layer, "self_attn.o_proj", this.#attend(index, normed, rows, positions)));
     normed.set(x);
     normalise(normed, layer.postNorm, rmsEps);
-    const gate = this.#linear(layer, "mlp.gate_proj", normed, rows.length);
-    const up = this.#linear(layer, "mlp.up_proj", normed, rows.length);
+    const gate = this.#linear(layer, "mlp.gate_proj", normed);
+    const up = this.#linear(layer, "mlp.up_proj", normed);
     for (let i = 0; i < gate.length; i++) {
       const value = gate[i] as number;
-      gate[i] = (value / (1 + Math.exp(-value))) * (up[i] as number);
+      gate[i] = (value / (1 + exp(-value))) * (up[i] as number);
     }
-    addTo(x, this.#linear(layer, "mlp.down_proj", gate, rows.length));
+    addTo(x, this.#linear(layer, "mlp.down_proj", gate));
   }
 
   /** Mixed values of all heads, `[rows, heads · headDim]`; also writes the rows' keys and values into their caches. */
   #attend(index: number, x: Float32Array, rows: readonly DecoderRow[], positions: Int32Array): Float32Array {
     const layer = this.#layers[index] as Layer;
     const { heads, keyValueHeads, headDim, rmsEps } = this.architecture;
-    const queries = this.#linear(layer, "self_attn.q_proj", x, rows.length);
-    const keys = this.#linear(layer, "self_attn.k_proj", x, rows.length);
-    const values = this.#linear(layer, "self_attn.v_proj", x, rows.length);
+    const queries = this.#linear(layer, "self_attn.q_proj", x);
+    const keys = this.#linear(layer, "self_attn.k_proj", x);
+    const values = this.#linear(layer, "self_attn.v_proj", x);
     if (layer.queryNorm) normalise(queries, layer.queryNorm, rmsEps);
     if (layer.keyNorm) normalise(keys, layer.keyNorm, rmsEps);
     this.#rotate(queries, heads, positions);
@@ -152,14 +168,14 @@ export class Decoder {
     });
     const mixed = new Float32Array(queries.length);
     rows.forEach(({ cache }, row) => {
-      const seen = (positions[row] as number) + 1;
-      const shares = new Float64Array(seen);
+      const shares = new Float64Array((positions[row] as number) + 1);
+      const seenKeys = cache.keys[index] as Float32Array;
+      const seenValues = cache.values[index] as Float32Array;
       for (let head = 0; head < heads; head++) {
         const offset = Math.floor((head * keyValueHeads) / heads) * headDim;
         const at = (row * heads + head) * headDim;
-        const query = queries.subarray(at, at + headDim);
-        softmaxScores(query, cache.keys[index] as Float32Array, offset, width, shares);
-        mixValues(shares, cache.values[index] as Float32Array, offset, width, mixed.subarray(at, at + headDim));
+        softmaxScores(queries.subarray(at, at + headDim), seenKeys, offset, width, shares);
+        mixValues(shares, seenValues, offset, width, mixed.subarray(at, at + headDim));
       }
     });
     return mixed;
@@ -184,13 +200,10 @@ export class Decoder {
     }
   }
 
-  #linear(layer: Layer, projection: Projection, x: Float32Array, rows: number): Float32Array {
-    const weight = layer.weights[projection];
-    const inputs = x.length / rows;
-    const outputs = weight.length / inputs;
-    const y = project(x, weight, rows, inputs, outputs);
+  #linear(layer: Layer, projection: Projection, x: Float32Array): Float32Array {
+    const y = this.#products.multiply(x, layer.weights[projection]);
     const bias = layer.biases[projection];
-    if (bias) for (let i = 0; i < y.length; i++) y[i] = (y[i] as number) + (bias[i % outputs] as number);
+    if (bias) for (let i = 0; i < y.length; i++) y[i] = (y[i] as number) + (bias[i % bias.length] as number);
     return y;
   }
 }
@@ -225,22 +238,55 @@ function softmaxScores(
   width: number,
   out: Float64Array,
 ): void {
-  const scale = 1 / Math.sqrt(query.length);
+  scorePositions(query, keys, offset, width, out);
   let most = Number.NEGATIVE_INFINITY;
-  for (let position = 0; position < out.length; position++) {
-    const at = position * width + offset;
-    let sum = 0;
-    for (let i = 0; i < query.length; i++) sum += (query[i] as number) * (keys[at + i] as number);
-    out[position] = sum * scale;
-    if (sum * scale > most) most = sum * scale;
-  }
+  for (let position = 0; position < out.length; position++) most = Math.max(most, out[position] as number);
   let total = 0;
   for (let position = 0; position < out.length; position++) {
-    const share = Math.exp((out[position] as number) - most);
+    const share = exp((out[position] as number) - most);
     out[position] = share;
     total += share;
   }
   for (let position = 0; position < out.length; position++) out[position] = (out[position] as number) / total;
+}
+
+/** Four positions at a time: their sums do not wait for each other. Each is added in the order of its dimensions. */
+function scorePositions(
+  query: Float32Array,
+  keys: Float32Array,
+  offset: number,
+  width: number,
+  out: Float64Array,
+): void {
+  const scale = 1 / Math.sqrt(query.length);
+  const tiled = out.length - (out.length % 4);
+  for (let position = 0; position < tiled; position += 4) {
+    const at0 = position * width + offset;
+    const at1 = at0 + width;
+    const at2 = at1 + width;
+    const at3 = at2 + width;
+    let sum0 = 0;
+    let sum1 = 0;
+    let sum2 = 0;
+    let sum3 = 0;
+    for (let i = 0; i < query.length; i++) {
+      const value = query[i] as number;
+      sum0 += value * (keys[at0 + i] as number);
+      sum1 += value * (keys[at1 + i] as number);
+      sum2 += value * (keys[at2 + i] as number);
+      sum3 += value * (keys[at3 + i] as number);
+    }
+    out[position] = sum0 * scale;
+    out[position + 1] = sum1 * scale;
+    out[position + 2] = sum2 * scale;
+    out[position + 3] = sum3 * scale;
+  }
+  for (let position = tiled; position < out.length; position++) {
+    let sum = 0;
+    for (let i = 0; i < query.length; i++)
+      sum += (query[i] as number) * (keys[position * width + offset + i] as number);
+    out[position] = sum * scale;
+  }
 }
 
 function mixValues(shares: Float64Array, values: Float32Array, offset: number, width: number, out: Float32Array): void {
@@ -251,87 +297,4 @@ function mixValues(shares: Float64Array, values: Float32Array, offset: number, w
     for (let i = 0; i < sums.length; i++) sums[i] = (sums[i] as number) + share * (values[at + i] as number);
   }
   out.set(sums);
-}
-
-/**
- * y = x wᵀ for x `[rows, inputs]`, w `[outputs, inputs]`. Every y is one sum over the inputs in order; the tiles (four
- * rows of one output, or four outputs of one row) only decide which sums run side by side.
- */
-function project(x: Float32Array, w: Float32Array, rows: number, inputs: number, outputs: number): Float32Array {
-  const y = new Float32Array(rows * outputs);
-  const tiled = rows - (rows % 4);
-  for (let row = 0; row < tiled; row += 4) projectFourRows(x, w, y, row, inputs, outputs);
-  for (let row = tiled; row < rows; row++) projectRow(x, w, y, row, inputs, outputs);
-  return y;
-}
-
-function projectFourRows(
-  x: Float32Array,
-  w: Float32Array,
-  y: Float32Array,
-  row: number,
-  inputs: number,
-  outputs: number,
-): void {
-  const at0 = row * inputs;
-  const at1 = at0 + inputs;
-  const at2 = at1 + inputs;
-  const at3 = at2 + inputs;
-  for (let output = 0; output < outputs; output++) {
-    const from = output * inputs;
-    let sum0 = 0;
-    let sum1 = 0;
-    let sum2 = 0;
-    let sum3 = 0;
-    for (let i = 0; i < inputs; i++) {
-      const weight = w[from + i] as number;
-      sum0 += weight * (x[at0 + i] as number);
-      sum1 += weight * (x[at1 + i] as number);
-      sum2 += weight * (x[at2 + i] as number);
-      sum3 += weight * (x[at3 + i] as number);
-    }
-    y[row * outputs + output] = sum0;
-    y[(row + 1) * outputs + output] = sum1;
-    y[(row + 2) * outputs + output] = sum2;
-    y[(row + 3) * outputs + output] = sum3;
-  }
-}
-
-function projectRow(
-  x: Float32Array,
-  w: Float32Array,
-  y: Float32Array,
-  row: number,
-  inputs: number,
-  outputs: number,
-): void {
-  const at = row * inputs;
-  const tiled = outputs - (outputs % 4);
-  for (let output = 0; output < tiled; output += 4) {
-    const from0 = output * inputs;
-    const from1 = from0 + inputs;
-    const from2 = from1 + inputs;
-    const from3 = from2 + inputs;
-    let sum0 = 0;
-    let sum1 = 0;
-    let sum2 = 0;
-    let sum3 = 0;
-    for (let i = 0; i < inputs; i++) {
-      const value = x[at + i] as number;
-      sum0 += (w[from0 + i] as number) * value;
-      sum1 += (w[from1 + i] as number) * value;
-      sum2 += (w[from2 + i] as number) * value;
-      sum3 += (w[from3 + i] as number) * value;
-    }
-    const to = row * outputs + output;
-    y[to] = sum0;
-    y[to + 1] = sum1;
-    y[to + 2] = sum2;
-    y[to + 3] = sum3;
-  }
-  for (let output = tiled; output < outputs; output++) {
-    let sum = 0;
-    for (let i = 0; i < inputs; i++) sum += (w[output * inputs + i] as number) * (x[at + i] as number);
-    y[row * outputs + output] = sum;
-  }
 }

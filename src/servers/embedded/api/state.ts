@@ -13,6 +13,9 @@ import { HttpError, refuse } from "./errors.ts";
 import { type FutureResult, Futures } from "./futures.ts";
 import { CallNumbers, type CallOrder } from "./order.ts";
 
+/** How long ended sessions are still known as such, beyond their last sign of life. */
+const FORGET_MS = 3_600_000;
+
 export interface ApiSettings {
   /** As the spec names it: `builtin:tiny` or a folder. */
   readonly model: string;
@@ -178,6 +181,10 @@ export class ApiState {
     for (const session of this.sessions.values()) {
       if (session.status === "live" && nowMs - session.lastSeenMs > this.settings.sessionTimeoutMs)
         this.endSession(session, "expired");
+      if (session.status !== "live" && nowMs - session.lastSeenMs > FORGET_MS) {
+        this.sessions.delete(session.id);
+        for (const { id } of session.models) this.models.delete(id);
+      }
     }
     this.futures.sweep((id) => this.sessions.get(id)?.status === "live");
   }
