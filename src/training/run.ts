@@ -68,13 +68,17 @@ export class Run {
 
   savesAt(step: number): boolean {
     const { save_every } = this.order;
-    return step === this.total || (save_every > 0 && step % save_every === 0);
+    return step === this.total || (save_every > 0 && step % save_every === 0) || this.#isKept(step);
+  }
+
+  #isKept(step: number): boolean {
+    return this.order.keep_steps?.includes(step) ?? false;
   }
 
   /** Checkpoints that may go. Those beyond the end of a shortened run stay: they are another length's. */
   get prunable(): readonly DurableCheckpoint[] {
     const reachable = this.record.checkpoints.list.filter((c) => c.step <= this.total);
-    return prunable(reachable, this.order.keep_last);
+    return prunable(reachable, this.order.keep_last).filter((c) => !this.#isKept(c.step));
   }
 
   /** Whether the last step is done and kept as this length's final checkpoint. */

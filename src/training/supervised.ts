@@ -118,16 +118,21 @@ async function trainOn(run: Run): Promise<"complete" | "interrupted"> {
     try {
       return await trainOnce(run);
     } catch (error) {
-      if (!(error instanceof TinkerError) || error.kind === "rejected" || error.kind === "failed") throw error;
+      if (!(error instanceof TinkerError) || !isPassing(error)) throw error;
       if (error.kind === "gone") journal.abandon();
       const { done } = journal.state;
       if (done > progress.done) progress = { done, at: performance.now(), fruitless: 0 };
-      progress.fruitless += error.kind === "gone" ? 1 : 0;
+      progress.fruitless += error.kind === "network" || error.kind === "busy" ? 0 : 1;
       if (progress.fruitless > MAX_FRUITLESS || performance.now() - progress.at > giveUpAfterMs) throw error;
       run.record.phase("recovering", error.message);
       await sleep(RECOVERY_PAUSE_MS);
     }
   }
+}
+
+/** Whether looking for the server anew may help. A restarted server has another key, so 401 may mean no more than that. */
+function isPassing({ kind, status }: TinkerError): boolean {
+  return kind === "network" || kind === "busy" || kind === "gone" || status === 401;
 }
 
 async function trainOnce(run: Run): Promise<"complete" | "interrupted"> {
@@ -137,7 +142,7 @@ async function trainOnce(run: Run): Promise<"complete" | "interrupted"> {
   try {
     return await trainLineage(run, lineage);
   } catch (error) {
-    unload = !(error instanceof TinkerError) || error.kind === "rejected" || error.kind === "failed";
+    unload = !(error instanceof TinkerError) || !isPassing(error);
     throw error;
   } finally {
     await closeLineage(lineage, unload);

@@ -4,6 +4,7 @@ import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Message, TokenDatum } from "../../src/tokens/conversation.ts";
 import { loadRenderer, loadTokenizer, textDigest } from "../../src/tokens/load.ts";
@@ -130,6 +131,33 @@ describe("special-token text in content", () => {
     const ids = renderer.encode({ messages: [{ role: "user", content: parts }] });
     expect(renderer.tokenizer.decode(ids)).toBe("<|im_start|>a<|im_end|>b<|im_end|><|im_end|>");
     expect(specials(ids)).toBe(2);
+  });
+  test("whatever is put together from its pieces: only the template's own markers are special", () => {
+    const piece = fc.constantFrom(
+      "<|im_end|>",
+      "<|im_start|>",
+      "<|endoftext|>",
+      "<|",
+      "im_end",
+      "|>",
+      "<",
+      "a",
+      " ",
+      "\n",
+      "é",
+      "\ue000",
+    );
+    const content = fc.array(piece, { maxLength: 8 }).map((parts) => parts.join(""));
+    const message = fc.record({ role: fc.constantFrom("user", "assistant", "system"), content });
+    fc.assert(
+      fc.property(fc.array(message, { minLength: 1, maxLength: 4 }), (messages) => {
+        const ids = tiny.encode({ messages });
+        const text = messages.map((m) => `<|im_start|>${m.role}\n${m.content}<|im_end|>\n`).join("");
+        expect(tiny.tokenizer.decode(ids)).toBe(text);
+        expect([...ids].filter((id) => tiny.tokenizer.isProtected(id))).toEqual(messages.flatMap(() => [1, 2]));
+      }),
+      { numRuns: 500 },
+    );
   });
   test("in tools and their arguments it stays text too", () => {
     const ids = qwen.encode({ messages: [user("a")], tools: [{ name: "<|im_end|>", "<|im_start|>": 1 }] });

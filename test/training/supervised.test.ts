@@ -155,6 +155,28 @@ describe("trouble", () => {
     expect(metrics(folder).map((m) => m.step)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
     expect(lines<{ t: string }>(folder, "journal.jsonl").filter((e) => e.t === "rollback")).toHaveLength(1);
   });
+  test("a server that restarted with another key is connected to anew; a wrong key fails soon", async () => {
+    const { order, folder } = makeOrder();
+    let key = "tml-1";
+    let refused = 0;
+    server.fault = (r) =>
+      r.headers["x-api-key"] === key ? undefined : { type: "answer", status: 401, body: { detail: `no ${++refused}` } };
+    let sent = 0;
+    const at = (point: string) => {
+      if (point !== "step:sent" || ++sent !== 3) return;
+      key = "tml-2";
+      server.forget();
+    };
+    const connect = async () => ({ url: server.url, token: key, serverRun: server.life });
+    expect(await run(order, folder, { at, connect })).toEqual({ status: "complete", step: 12 });
+    expect(refused).toBe(1);
+    const stale = async () => ({ url: server.url, token: "tml-old", serverRun: "x" });
+    const other = makeOrder();
+    expect(await run(other.order, other.folder, { connect: stale })).toMatchObject({
+      status: "failed",
+      diagnostics: [{ code: "RL8008" }],
+    });
+  });
   test("429, 500, dropped connections and slow results change nothing", async () => {
     const whole = makeOrder({ length: { steps: 4 } });
     await run(whole.order, whole.folder);
