@@ -200,6 +200,11 @@ export const CODES = table({
     explanation:
       "The file is not a plan, is damaged, or was written by a newer rlcli. Make it again with `rlcli plan -o`.",
   },
+  RL2101: {
+    summary: "Starting checkpoint will not be there",
+    explanation:
+      "A run starts from a step of another run that the other will not reach, or that it has passed without keeping a checkpoint. Start from a step that is kept, or train the other run again.",
+  },
   RL3001: {
     summary: "State record is damaged",
     explanation:

@@ -56,6 +56,7 @@ export interface Upstream {
   readonly lineage: Lineage;
   readonly action: Action;
   readonly facts: unknown;
+  readonly observation: Observation<unknown>;
 }
 
 export interface IdentifyContext<Facts, Seen> {

@@ -1,8 +1,9 @@
 /** Whether checkpoints are there, and their removal, on whichever server keeps them. */
 import { type Address, parseAddress } from "../address.ts";
-import type { ActContext, ReadContext } from "../kind.ts";
+import type { ProjectContext, ReadContext } from "../kind.ts";
 import { checkpointExists, deleteCheckpoint } from "../servers/checkpoints.ts";
 import type { SpecNode } from "../spec.ts";
+import type { StateRecord } from "../state-record.ts";
 import { stringAt } from "./attributes.ts";
 import { openClient } from "./client.ts";
 import { serverFolder, serverSettings } from "./connect.ts";
@@ -12,18 +13,12 @@ import { serverFolder, serverSettings } from "./connect.ts";
  * The embedded server's checkpoints are files here, so it need not run; an external server is asked once per run.
  */
 export function checkpointLister(context: ReadContext): (path: string) => Promise<boolean | undefined> {
-  const server = serverOf(context);
+  const server = serverOfRun(context.node, context.record);
   if (!server) return async () => undefined;
   const node = context.nodeOf(server);
   if (node && stringAt(node, "backend") === "external") return externalLister(context, node);
   const folder = serverFolder(context.project.dataFolder, server);
   return async (path) => checkpointExists(folder, path);
-}
-
-/** The server a run is on by its block, or by its record once the block is gone. */
-function serverOf({ node, record }: ReadContext): Address | undefined {
-  const written = node?.references.find((reference) => reference.path === "server")?.to;
-  return written ?? record?.dependsOn.find((address) => parseAddress(address)?.kind === "server");
 }
 
 function externalLister(
@@ -57,24 +52,41 @@ async function listCheckpoints(
   }
 }
 
-/** Deletes checkpoints on a run's server; those already gone are no error. Returns how many were deleted. */
-export async function deleteCheckpoints(
-  context: Pick<ActContext<unknown, unknown>, "project" | "record" | "nodeOf" | "stop">,
-  checkpoints: readonly { readonly training: string; readonly sampler?: string }[],
-): Promise<number> {
-  const paths = checkpoints.flatMap(({ training, sampler }) => (sampler ? [training, sampler] : [training]));
-  const server = context.record?.dependsOn.find((address) => parseAddress(address)?.kind === "server");
-  if (!server || paths.length === 0) return 0;
-  const node = context.nodeOf(server);
+export interface CheckpointPlace {
+  readonly project: ProjectContext;
+  readonly server: Address;
+  /** The server's block, where the spec still has it. */
+  readonly node: SpecNode | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Deletes checkpoints where they are; those already gone are no error. Returns how many were deleted. */
+export async function deleteCheckpoints(place: CheckpointPlace, paths: readonly string[]): Promise<number> {
+  const { project, server, node, signal } = place;
+  if (paths.length === 0) return 0;
   if (!node || stringAt(node, "backend") !== "external") {
-    const folder = serverFolder(context.project.dataFolder, server);
+    const folder = serverFolder(project.dataFolder, server);
     return paths.filter((path) => deleteCheckpoint(folder, path)).length;
   }
-  const client = await openClient(serverSettings(node), context.project, context.stop);
+  const client = await openClient(serverSettings(node), project, signal);
   try {
-    for (const path of paths) await client.deleteCheckpoint(path, { signal: context.stop });
+    let deleted = 0;
+    for (const path of paths) if (await client.deleteCheckpoint(path, { signal })) deleted += 1;
+    return deleted;
   } finally {
     await client.close();
   }
-  return paths.length;
+}
+
+/** All paths of checkpoints, training and sampler. */
+export function pathsOf(
+  checkpoints: readonly { readonly training: string; readonly sampler?: string }[],
+): readonly string[] {
+  return checkpoints.flatMap(({ training, sampler }) => (sampler ? [training, sampler] : [training]));
+}
+
+/** The server that holds a run's checkpoints, by its block or else by its record. */
+export function serverOfRun(node: SpecNode | undefined, record: StateRecord | undefined): Address | undefined {
+  const written = node?.references.find((reference) => reference.path === "server")?.to;
+  return written ?? record?.dependsOn.find((address) => parseAddress(address)?.kind === "server");
 }

@@ -11,13 +11,16 @@ import { shortDigest } from "../digest.ts";
 import { JsonLinesFile } from "../files.ts";
 import type { ProjectContext } from "../kind.ts";
 import type { CheckpointLine } from "../run-record.ts";
-import { checkpointFolder, deleteCheckpoint, parseCheckpointPath } from "../servers/checkpoints.ts";
+import { checkpointFolder, parseCheckpointPath } from "../servers/checkpoints.ts";
 import type { Spec } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
+import { prunable } from "../training/checkpoints.ts";
 import { numberAt } from "./attributes.ts";
+import { deleteCheckpoints, pathsOf, serverOfRun } from "./checkpoints.ts";
 import { serverFolder } from "./connect.ts";
 import { datasetsFolder } from "./dataset.ts";
 import { resultsOf } from "./run/identity.ts";
+import { namedSteps } from "./run/named.ts";
 import type { Kept, KeptCheckpoint } from "./run/observe.ts";
 
 export interface PruneInput {
@@ -41,7 +44,7 @@ export interface Doomed {
   readonly bytes: number;
   /** The run whose lease is needed. */
   readonly address?: Address;
-  delete(): void;
+  delete(signal: AbortSignal): Promise<void>;
 }
 
 const DEFAULT_KEEP_LAST = 3;
@@ -53,7 +56,7 @@ export function findDoomed(input: PruneInput, options: PruneOptions): readonly D
     const record = input.records.get(address);
     if (!node && !record && !options.forgotten) continue;
     const keepLast = node ? (numberAt(node, "keep_last") ?? DEFAULT_KEEP_LAST) : DEFAULT_KEEP_LAST;
-    const needed = neededSteps(input, address);
+    const needed = namedSteps(input.spec, address);
     const isCurrent = (kept: Kept) => kept.generation === record?.hash && kept.incarnation === record.incarnation;
     const others = incarnations
       .filter((kept) => !isCurrent(kept))
@@ -64,7 +67,10 @@ export function findDoomed(input: PruneInput, options: PruneOptions): readonly D
     ]);
     for (const kept of incarnations) {
       const isWhole = !node && !record;
-      const goes = isWhole || !spared.has(kept) ? kept.durable : surplus(kept, keepLast, needed);
+      const goes =
+        isWhole || !spared.has(kept)
+          ? kept.durable
+          : prunable(kept.durable, keepLast).filter((c) => !needed.includes(c.step));
       const reason = isWhole
         ? "its run is forgotten"
         : spared.has(kept)
@@ -76,56 +82,28 @@ export function findDoomed(input: PruneInput, options: PruneOptions): readonly D
   return [...doomed, ...unusedRows(input)];
 }
 
-export function pruneDoomed(items: readonly Doomed[]): void {
-  for (const item of items) item.delete();
-}
-
-/** Steps that another run starts from by name. */
-function neededSteps({ spec }: PruneInput, address: Address): ReadonlySet<number> {
-  const steps = new Set<number>();
-  for (const node of spec?.nodes.values() ?? []) {
-    for (const { path, to, selector } of node.references) {
-      if (path === "from" && to === address && selector !== undefined) steps.add(Number(selector));
-    }
-  }
-  return steps;
-}
-
-/** Neither final, best, among the last, nor what another run starts from. */
-function surplus(kept: Kept, keepLast: number, needed: ReadonlySet<number>): readonly KeptCheckpoint[] {
-  const ascending = [...kept.durable].sort((a, b) => a.step - b.step);
-  const last = new Set(ascending.slice(-Math.max(1, keepLast)));
-  const best = bestOf(ascending);
-  return ascending.filter((c) => !last.has(c) && c.final === undefined && c !== best && !needed.has(c.step));
-}
-
-function bestOf(checkpoints: readonly KeptCheckpoint[]): KeptCheckpoint | undefined {
-  return checkpoints
-    .filter((c) => c.heldOutLoss !== undefined)
-    .sort((a, b) => (a.heldOutLoss as number) - (b.heldOutLoss as number))[0];
+export async function pruneDoomed(items: readonly Doomed[], signal: AbortSignal): Promise<void> {
+  for (const item of items) await item.delete(signal);
 }
 
 function doom(input: PruneInput, address: Address, kept: Kept, checkpoint: KeptCheckpoint, reason: string): Doomed {
-  const folder = serverFolder(input.project.dataFolder, serverOf(input, address));
-  const paths = [checkpoint.training, ...(checkpoint.sampler ? [checkpoint.sampler] : [])];
+  const { project, spec, records } = input;
+  const server = serverOfRun(spec?.nodes.get(address), records.get(address)) ?? "server.default";
+  const folder = serverFolder(project.dataFolder, server);
+  const paths = pathsOf([checkpoint]);
   return {
     what: `${address}@${checkpoint.step} (${shortDigest(kept.generation)}/${kept.incarnation})`,
     reason,
     address,
     bytes: paths.reduce((sum, path) => sum + sizeOf(folder, path), 0),
-    delete() {
-      for (const path of paths) deleteCheckpoint(folder, path);
+    async delete(signal) {
+      await deleteCheckpoints({ project, server, node: spec?.nodes.get(server), signal }, paths);
       const list = new JsonLinesFile(join(kept.folder, "checkpoints.jsonl"));
       list.append({ t: "pruned", at: new Date().toISOString(), step: checkpoint.step } satisfies CheckpointLine);
       list.sync();
       list.close();
     },
   };
-}
-
-function serverOf({ spec, records }: PruneInput, address: Address): Address {
-  const written = spec?.nodes.get(address)?.references.find((reference) => reference.path === "server")?.to;
-  return written ?? records.get(address)?.dependsOn.find((to) => to.startsWith("server.")) ?? "server.default";
 }
 
 function sizeOf(serverFolderPath: string, path: string): number {
@@ -146,7 +124,7 @@ function unusedRows({ project, records }: PruneInput): readonly Doomed[] {
       what: `rows ${path.slice(folder.length + 1)}`,
       reason: "no dataset or run refers to them",
       bytes: folderSize(path),
-      delete: () => rmSync(path, { recursive: true, force: true }),
+      delete: async () => rmSync(path, { recursive: true, force: true }),
     }));
 }
 

@@ -19,14 +19,16 @@ import {
 import type { SpecNode } from "../spec.ts";
 import type { Json, JsonObject } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
-import { deleteCheckpoints } from "./checkpoints.ts";
+import { deleteCheckpoints, pathsOf, serverOfRun } from "./checkpoints.ts";
 import { serverSettings } from "./connect.ts";
 import { datasetsFolder } from "./dataset.ts";
 import { modelFolder } from "./model.ts";
 import { attachWorker, eventsOffset, hasTakenOver, readStatus } from "./run/attach.ts";
+import { checkRun } from "./run/check.ts";
 import { decideRun, type RunDetail } from "./run/decide.ts";
 import { findCheckpoint } from "./run/find.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
+import { namedSteps } from "./run/named.ts";
 import { type Kept, observeRun, type RunSeen, runFolder } from "./run/observe.ts";
 import { lengthOf, SEMANTICS, settingsOf } from "./run/settings.ts";
 import { startWorker, WORK_VERSION, writeWork } from "./run/work.ts";
@@ -160,6 +162,7 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
     );
   }
   const from = startOf(context, node);
+  const named = namedSteps(spec, node.address);
   return {
     formatVersion: RUN_RECORD_VERSION,
     project: spec?.project ?? project.project,
@@ -171,6 +174,7 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
     save_every: numberAt(node, "save_every") as number,
     eval_every: numberAt(node, "eval_every") as number,
     keep_last: numberAt(node, "keep_last") as number,
+    ...(named.length > 0 ? { keep_steps: named } : {}),
     model: stringAt(server, "model") as string,
     server: server.address,
     dataset: { address: target("dataset"), digest: data, path: rowsPath(datasets, data) },
@@ -243,10 +247,9 @@ async function forget(context: RunContext): Promise<Outcome> {
   const { project, address, weights } = context;
   if (!weights) return { status: "done", record: "removed", summary: "weights kept" };
   const kept = context.observation?.seen.kept ?? [];
-  const freed = await deleteCheckpoints(
-    context,
-    kept.flatMap((k) => k.durable),
-  );
+  const server = serverOfRun(context.node, context.record);
+  const place = server && { project, server, node: context.nodeOf(server), signal: context.kill };
+  const freed = place ? await deleteCheckpoints(place, pathsOf(kept.flatMap((k) => k.durable))) : 0;
   rmSync(join(project.dataFolder, "runs", nameOf(address)), { recursive: true, force: true });
   return { status: "done", record: "removed", summary: `${freed} checkpoints deleted` };
 }
@@ -258,6 +261,7 @@ export const runKind: Kind<undefined, RunSeen> = {
   read: observeRun,
   identify: identifyRun,
   decide: decideRun,
+  check: checkRun,
   act,
   attach,
 };

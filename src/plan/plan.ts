@@ -111,7 +111,7 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
     const lineage = { hash: identity.hash, incarnation: 1 };
     return {
       change: undefined,
-      upstream: { node, identity, lineage, action: "none", facts },
+      upstream: { node, identity, lineage, action: "none", facts, observation },
       diagnostics: [],
     };
   }
@@ -142,6 +142,7 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
       lineage: after,
       action: decision.action,
       facts,
+      observation,
     },
     diagnostics: [...(decision.diagnostics ?? []), ...(kind.check?.(decideContext) ?? [])],
   };

@@ -8,6 +8,9 @@ import type { RunRecord } from "./record.ts";
 import type { RowStore } from "./rows.ts";
 import { scheduleFactor } from "./schedule.ts";
 
+/** Work that takes longer than this never ends: the server's workers are dead while its API lives. */
+export const WORK_LIMIT_MS = 3_600_000;
+
 export interface ServerConnection {
   readonly url: string;
   readonly token: string | undefined;

@@ -54,7 +54,10 @@ function write({ price, port, sources, runs }: SomeSpec): void {
       runs.map(({ dataset, from, at, length, ...fields }, index) => {
         const start = from === undefined || index === 0 ? {} : { from: `r${from % index}${at === "@best" ? "" : at}` };
         const written = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
-        return [`r${index}`, { type: "sl", server: "here", dataset: `d${dataset}`, ...length, ...start, ...written }];
+        return [
+          `r${index}`,
+          { type: "sl", server: "here", test_size: 2, dataset: `d${dataset}`, ...length, ...start, ...written },
+        ];
       }),
     ),
   };

@@ -101,21 +101,25 @@ export async function prune(context: CommandContext, flags: PruneFlags): Promise
   }
   if (doomed.length === 0 || flags.dryRun) return EXIT.done;
   if (!flags.autoApprove && !(await agree(context))) return EXIT.failed;
-  const failed = await deleteAll(open, doomed);
+  const failed = await deleteAll(open, doomed, context.interruption().stop);
   if (failed.length > 0) throw new RlcliError(failed.flatMap((error) => error.diagnostics));
   if (!context.isJson) context.out(`Deleted, ${bytes(total)} freed.\n`);
   return EXIT.done;
 }
 
 /** Under each run's lease, so that nothing goes that a worker is about to need. */
-async function deleteAll(open: OpenProject, doomed: readonly Doomed[]): Promise<readonly RlcliError[]> {
+async function deleteAll(
+  open: OpenProject,
+  doomed: readonly Doomed[],
+  stop: AbortSignal,
+): Promise<readonly RlcliError[]> {
   const failed: RlcliError[] = [];
   const groups = new Map<Address | undefined, Doomed[]>();
   for (const item of doomed) groups.set(item.address, [...(groups.get(item.address) ?? []), item]);
   for (const [address, items] of groups) {
     try {
-      if (address === undefined) pruneDoomed(items);
-      else await withLease(open.store, address, "rlcli prune", async () => pruneDoomed(items));
+      if (address === undefined) await pruneDoomed(items, stop);
+      else await withLease(open.store, address, "rlcli prune", () => pruneDoomed(items, stop));
     } catch (error) {
       if (!(error instanceof RlcliError)) throw error;
       failed.push(error);

@@ -1,5 +1,6 @@
 /** Finds a place on a run's lineage among the checkpoints that its record lists. */
 import type { CheckpointId } from "../../run-record.ts";
+import { bestCheckpoint } from "../../training/checkpoints.ts";
 import { readRunRecord } from "../../training/progress.ts";
 
 export interface FoundCheckpoint {
@@ -15,6 +16,5 @@ export function findCheckpoint(folder: string, at: CheckpointId["at"]): FoundChe
   if ("epochs" in at) {
     return durable.find(({ final }) => final !== undefined && "epochs" in final && final.epochs === at.epochs);
   }
-  const measured = durable.filter((checkpoint) => checkpoint.heldOutLoss !== undefined);
-  return measured.sort((a, b) => (a.heldOutLoss as number) - (b.heldOutLoss as number))[0];
+  return bestCheckpoint(durable);
 }
