@@ -1,6 +1,6 @@
 /**
  * The Tinker client: one server, one credential. Sessions, models and samplers hang off it; the REST calls are its own.
- * Servers differ (docs/compatibility.md): optional endpoints answer 404 or 405 where they are not supported.
+ * Servers differ: optional endpoints answer 404 or 405 where they are not supported.
  */
 import type { CheckpointInfo, ModelInfo, TrainingRunInfo } from "./data.ts";
 import { type Encoding, encodeJson, jsonEncoding } from "./encoding.ts";

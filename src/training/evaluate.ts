@@ -5,7 +5,7 @@ import type { Future } from "../tinker/future.ts";
 import type { TrainingModel } from "../tinker/model.ts";
 import type { TokenDatum } from "../tokens/conversation.ts";
 import { batchLoss, buildBatch, wireLoss } from "./batch.ts";
-import type { Run } from "./run.ts";
+import { type Run, WORK_LIMIT_MS } from "./run.ts";
 
 /** Rows in flight at a time: bounds memory whatever test_size is. */
 const ROWS_AT_ONCE = 64;
@@ -44,5 +44,5 @@ async function passOver(run: Run, model: TrainingModel, data: ReturnType<typeof 
   const { loss } = run.order.settings;
   const pass: Future<PassResult> = await model.forward(data, wireLoss(loss), { seqId });
   run.at("eval:sent");
-  return pass.result();
+  return pass.result({ deadlineMs: WORK_LIMIT_MS });
 }

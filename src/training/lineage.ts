@@ -10,7 +10,7 @@ import type { TrainingModel } from "../tinker/model.ts";
 import { formatCheckpointPath } from "../tinker/paths.ts";
 import type { Session } from "../tinker/session.ts";
 import type { DurableCheckpoint } from "./checkpoints.ts";
-import type { Run, ServerConnection } from "./run.ts";
+import { type Run, type ServerConnection, WORK_LIMIT_MS } from "./run.ts";
 import { heldOutLossAt, missingKinds } from "./save.ts";
 
 /** How long one request is tried before the server is looked for anew. */
@@ -125,7 +125,8 @@ async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerCo
 function createModel({ order }: Run, session: Session): Promise<TrainingModel> {
   const { lora_rank, seed } = order.settings;
   const metadata = { run: order.address, generation: order.generation, incarnation: String(order.incarnation) };
-  return session.createModel({ baseModel: order.model, loraRank: lora_rank, seed, metadata });
+  const options = { baseModel: order.model, loraRank: lora_rank, seed, metadata };
+  return session.createModel(options, { deadlineMs: WORK_LIMIT_MS });
 }
 
 function rollBack({ record }: Run, base: DurableCheckpoint | undefined): void {
@@ -146,7 +147,7 @@ async function load(run: Run, model: TrainingModel, path: string): Promise<void>
   const optimizer = isOwn || (run.order.from?.optimizer ?? false);
   run.record.phase("loading", path);
   try {
-    await (await model.loadWeights(path, { optimizer, seqId: LOAD_SEQ })).result();
+    await (await model.loadWeights(path, { optimizer, seqId: LOAD_SEQ })).result({ deadlineMs: WORK_LIMIT_MS });
   } catch (error) {
     if (error instanceof TinkerError && error.status === 404 && error.kind === "rejected") {
       const whose = isOwn ? "The checkpoint to resume from" : "The checkpoint that the run starts from";

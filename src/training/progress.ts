@@ -50,6 +50,28 @@ export function readRunRecord(folder: string): RunProgress {
   };
 }
 
+/**
+ * As `readRunRecord`, for a look at thousands of runs: of one whose worker wrote down that it is complete, the journal and the
+ * metrics, which grow with every step, are left alone. Whoever trains on reads them and reports what is damaged.
+ */
+export function readRunSummary(folder: string): RunProgress {
+  const path = (file: keyof typeof RECORD_FILES) => join(folder, RECORD_FILES[file]);
+  const diagnostics: Diagnostic[] = [];
+  const worker = readObject<WorkerStatus>(path("worker"), diagnostics);
+  if (worker?.end?.status !== "complete") return readRunRecord(folder);
+  const order = readObject<RunOrder>(path("order"), diagnostics);
+  const checkpoints = readCheckpoints(path("checkpoints"));
+  return {
+    ...(order ? { order } : {}),
+    step: worker.end.step,
+    durable: checkpoints.list,
+    end: worker.end,
+    worker,
+    workerAlive: false,
+    diagnostics: [...diagnostics, ...checkpoints.diagnostics],
+  };
+}
+
 function readObject<T extends { readonly formatVersion: number }>(
   path: string,
   diagnostics: Diagnostic[],

@@ -9,7 +9,7 @@ import { formatCheckpointPath } from "../tinker/paths.ts";
 import { canonicalJson } from "../value.ts";
 import { bestCheckpoint } from "./checkpoints.ts";
 import type { Lineage } from "./lineage.ts";
-import type { Run } from "./run.ts";
+import { type Run, WORK_LIMIT_MS } from "./run.ts";
 
 type SaveKind = "weights" | "sampler_weights";
 
@@ -105,7 +105,7 @@ async function saveOne(
         ? await model.saveWeights(name, { seqId })
         : await model.saveWeightsForSampler(name, { seqId });
     run.at(`save:${kind}-sent`);
-    const path = await submitted.result();
+    const path = await submitted.result({ deadlineMs: WORK_LIMIT_MS });
     run.at(`save:${kind}-done`);
     return path;
   } catch (error) {

@@ -5,7 +5,7 @@ import type { PassResult } from "../tinker/data.ts";
 import type { Future } from "../tinker/future.ts";
 import type { TrainingModel } from "../tinker/model.ts";
 import { type Batch, batchLoss, buildBatch, chunks, wireLoss } from "./batch.ts";
-import type { Run } from "./run.ts";
+import { type Run, WORK_LIMIT_MS } from "./run.ts";
 
 type StepEntry = Extract<JournalEntry, { t: "step" }>;
 
@@ -22,8 +22,6 @@ export interface SentStep {
 
 /** Waiting longer than this for a result is said aloud. */
 const QUIET_WAIT_MS = 30_000;
-/** A step that takes longer than this never comes: the server's workers are dead while its API lives. */
-const STEP_LIMIT_MS = 3_600_000;
 
 /** Begins a step: it is on disk before anything of it is sent. */
 export async function beginStep(run: Run, model: TrainingModel, step: number): Promise<SentStep> {
@@ -88,7 +86,7 @@ export async function awaitStep(run: Run, sent: SentStep): Promise<StepOutcome> 
     const since = `since ${Math.round(waitedMs / 1000)} s${state ? ` (${state})` : ""}`;
     run.record.phase("waiting", `for the server's result of step ${sent.step} ${since}`);
   };
-  const waiting = { onWaiting, deadlineMs: STEP_LIMIT_MS };
+  const waiting = { onWaiting, deadlineMs: WORK_LIMIT_MS };
   const results: PassResult[] = [];
   for (const pass of sent.passes) results.push(await pass.result(waiting));
   const metrics = await sent.update.result(waiting);
