@@ -205,12 +205,24 @@ export interface RunEnd {
   readonly diagnostics?: readonly Diagnostic[];
 }
 
+/** How fast a run went, for estimates of the next. */
+export interface RunRate {
+  /** Median over its last steps. */
+  readonly secondsPerStep: number;
+  /** Mean. */
+  readonly tokensPerStep: number;
+  /** Absent where a token budget makes epochs unequal. */
+  readonly stepsPerEpoch?: number;
+}
+
 export interface WorkerStatus {
   readonly formatVersion: typeof RUN_RECORD_VERSION;
   readonly process: ProcessIdentity;
   readonly leaseToken: number;
   readonly startedAt: string;
   readonly end?: RunEnd;
+  /** With the end, if there were steps. */
+  readonly rate?: RunRate;
 }
 
 export type RunEvent =

@@ -122,7 +122,6 @@ export class World {
         step: end,
         length,
         end: { status: "complete", step: end },
-        stepsPerEpoch: STEPS_PER_EPOCH,
         rate,
       };
       this.kept.set(node.address, [...all.filter((k) => k !== before), kept]);

@@ -118,7 +118,8 @@ function stepOf(length: RunLength, kept: Kept): number | undefined {
   if (final) return final.step;
   if (kept.end?.status === "complete" && kept.length && "epochs" in kept.length && kept.length.epochs === length.epochs)
     return kept.end.step;
-  return kept.stepsPerEpoch === undefined ? undefined : length.epochs * kept.stepsPerEpoch;
+  const stepsPerEpoch = kept.rate?.stepsPerEpoch;
+  return stepsPerEpoch === undefined ? undefined : length.epochs * stepsPerEpoch;
 }
 
 function describe(length: RunLength): string {

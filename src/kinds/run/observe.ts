@@ -6,8 +6,9 @@ import type { Busy, Drift } from "../../change.ts";
 import type { Diagnostic } from "../../diagnostic.ts";
 import { type Digest, shortDigest } from "../../digest.ts";
 import type { Observation, ReadContext } from "../../kind.ts";
-import type { RunEnd, RunLength } from "../../run-record.ts";
-import { type RunProgress, readRunRecord } from "../../training/progress.ts";
+import type { RunEnd, RunLength, RunRate } from "../../run-record.ts";
+import { type RunProgress, readRunSummary } from "../../training/progress.ts";
+import { measureRate } from "../../training/rate.ts";
 import { checkpointLister } from "../checkpoints.ts";
 
 export interface KeptCheckpoint {
@@ -31,8 +32,7 @@ export interface Kept {
   readonly step: number;
   readonly length?: RunLength;
   readonly end?: RunEnd;
-  readonly stepsPerEpoch?: number;
-  readonly rate?: { readonly secondsPerStep: number; readonly tokensPerStep: number; readonly stepsPerEpoch?: number };
+  readonly rate?: RunRate;
 }
 
 export interface RunSeen {
@@ -55,7 +55,7 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
   let busy: { folder: string; who: Busy } | undefined;
   const lister = checkpointLister(context);
   for (const folder of recordFolders(join(project.dataFolder, "runs", nameOf(address)))) {
-    const progress = readRunRecord(folder);
+    const progress = readRunSummary(folder);
     const isCurrent =
       record !== undefined &&
       folder === runFolder(project.dataFolder, nameOf(address), record.hash, record.incarnation);
@@ -104,26 +104,14 @@ async function keptOf(
   progress: RunProgress,
   exists: (path: string) => Promise<boolean | undefined>,
 ): Promise<Kept> {
-  const { order, lastMetrics } = progress as RunProgress & { order: NonNullable<RunProgress["order"]> };
+  const { order } = progress as RunProgress & { order: NonNullable<RunProgress["order"]> };
   const durable: KeptCheckpoint[] = [];
   const missing: KeptCheckpoint[] = [];
   for (const checkpoint of progress.durable) {
     if ((await exists(checkpoint.training)) === false) missing.push(checkpoint);
     else durable.push(checkpoint);
   }
-  // Whole rows make every epoch equally long; a token budget need not.
-  const perEpoch =
-    lastMetrics && order.settings.batch_tokens === undefined
-      ? Math.round(lastMetrics.step / lastMetrics.epoch)
-      : undefined;
-  const rate =
-    lastMetrics && lastMetrics.seconds > 0
-      ? {
-          secondsPerStep: lastMetrics.seconds,
-          tokensPerStep: lastMetrics.tokens,
-          ...(perEpoch === undefined ? {} : { stepsPerEpoch: perEpoch }),
-        }
-      : undefined;
+  const rate = progress.worker?.rate ?? measureRate(folder, order);
   return {
     folder,
     generation: order.generation,
@@ -133,7 +121,6 @@ async function keptOf(
     step: progress.step,
     length: order.length,
     ...(progress.end ? { end: progress.end } : {}),
-    ...(perEpoch === undefined || !Number.isFinite(perEpoch) ? {} : { stepsPerEpoch: perEpoch }),
     ...(rate ? { rate } : {}),
   };
 }

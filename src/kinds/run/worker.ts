@@ -12,6 +12,7 @@ import { storeRecord } from "../../state/recovery.ts";
 import type { StateStore } from "../../state/store.ts";
 import type { RecordStatus, StateRecord } from "../../state-record.ts";
 import { readRunRecord } from "../../training/progress.ts";
+import { measureRate } from "../../training/rate.ts";
 import { runSupervised } from "../../training/supervised.ts";
 import type { JsonObject } from "../../value.ts";
 import { connect, serverFolder } from "../connect.ts";
@@ -50,7 +51,8 @@ export async function workRun(folder: string, { env, stop, now }: WorkerSurround
       stored.length > 0
         ? { ...end, status: "failed" as const, diagnostics: [...(end.diagnostics ?? []), ...stored] }
         : end;
-    writeStatus(folder, { ...status, end: complete });
+    const rate = measureRate(folder, readOrder(folder));
+    writeStatus(folder, { ...status, end: complete, ...(rate ? { rate } : {}) });
     return complete.status;
   } catch (error) {
     const end: RunEnd = { status: "failed", step: readRunRecord(folder).step, diagnostics: diagnosticsOf(error) };
