@@ -2,10 +2,12 @@
 //
 // Training runs through the trainer itself, without HTTP: forward_backward and optim_step of full batches, no padding,
 // after the shape has been compiled. The plain rate is jax-js's own wasm product of two 512x512 matrices, on the same one
-// core. It does not measure compilation (reported beside it) or the cost of padding real rows to a bucket.
+// core. Rates are per second of processor time, so that other programs on the machine disturb them less; seconds of the
+// clock are beside them. It does not measure compilation (reported beside it) or the cost of padding rows to a bucket.
 //
 // The trainer is not an entry of dist/, so the sources are bundled here first.
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { loadavg } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { rolldown } from "rolldown";
@@ -41,6 +43,17 @@ async function bundleSources() {
   return sources;
 }
 
+/** Runs `work` once: seconds of processor time and of the clock. */
+async function time(work) {
+  const [cpu, clock] = [process.cpuUsage(), performance.now()];
+  await work();
+  const { user, system } = process.cpuUsage(cpu);
+  return { cpu: (user + system) / 1e6, clock: (performance.now() - clock) / 1000 };
+}
+
+const medianOf = (times, key) => median(times.map((each) => each[key]));
+const rounded = (times) => times.map(({ cpu, clock }) => [Number(cpu.toFixed(4)), Number(clock.toFixed(4))]);
+
 /** GFLOP/s of one 512x512x512 product: the median of many. */
 async function plainRate(jax) {
   const { numpy, jit } = jax;
@@ -48,13 +61,15 @@ async function plainRate(jax) {
   const matrix = () => numpy.array(new Float32Array(size * size).fill(0.5)).reshape([size, size]);
   const [a, b] = [matrix(), matrix()];
   const multiply = jit((x, y) => numpy.matmul(x, y));
-  const seconds = [];
-  for (let i = 0; i < 60; i++) {
-    const started = performance.now();
-    await multiply(a.ref, b.ref).data();
-    seconds.push((performance.now() - started) / 1000);
-  }
-  return (2 * size ** 3) / median(seconds.slice(10)) / 1e9;
+  const times = [];
+  // Ten at a time: processor time is counted in steps too coarse for one.
+  for (let i = 0; i < 12; i++)
+    times.push(
+      await time(async () => {
+        for (let j = 0; j < 10; j++) await multiply(a.ref, b.ref).data();
+      }),
+    );
+  return (10 * 2 * size ** 3) / medianOf(times.slice(2), "cpu") / 1e9;
 }
 
 /** Matrix-product work of one trained token: forward once, and twice as much backward. Lookups and the rest not counted. */
@@ -76,22 +91,20 @@ async function measureTraining(sources, kernels, architecture, { rows, length })
     tensors: { weights: new Float32Array(length).fill(1 / (rows * length)) },
   }));
   const step = async () => {
-    const started = performance.now();
     await trainer.forwardBackward(data, { name: "cross_entropy", options: {} });
     await trainer.optimStep(sources.ADAM_DEFAULTS);
-    return (performance.now() - started) / 1000;
   };
-  const firstSeconds = await step();
+  const first = await time(step);
   await step();
-  const seconds = [];
-  for (let i = 0; i < REPEATS; i++) seconds.push(await step());
+  const times = [];
+  for (let i = 0; i < REPEATS; i++) times.push(await time(step));
   trainer.dispose();
-  return { firstSeconds, seconds, tokensPerSecond: (rows * length) / median(seconds) };
+  return { first, times, tokensPerSecond: (rows * length) / medianOf(times, "cpu") };
 }
 
 async function measureSampling(sources, architecture) {
   const decoder = new sources.Decoder({ architecture, tensors: sources.tinyTensors() });
-  const seconds = [];
+  const times = [];
   for (let i = 0; i < 5; i++) {
     const sampler = new sources.Sampler();
     const request = {
@@ -105,13 +118,15 @@ async function measureSampling(sources, architecture) {
       wantsPromptLogprobs: false,
       topkPromptLogprobs: 0,
     };
-    const started = performance.now();
-    const done = sampler.sample(decoder, request);
-    while (sampler.hasWork) sampler.turn();
-    await done;
-    seconds.push((performance.now() - started) / 1000);
+    times.push(
+      await time(async () => {
+        const done = sampler.sample(decoder, request);
+        while (sampler.hasWork) sampler.turn();
+        await done;
+      }),
+    );
   }
-  return { seconds, tokensPerSecond: (SAMPLES * SAMPLE_TOKENS) / median(seconds) };
+  return { times, tokensPerSecond: (SAMPLES * SAMPLE_TOKENS) / medianOf(times, "cpu") };
 }
 
 const sources = await bundleSources();
@@ -121,33 +136,34 @@ const architecture = sources.tinyArchitecture();
 const plainGflops = await plainRate(jax);
 const training = {};
 for (const shape of SHAPES) {
-  const { firstSeconds, seconds, tokensPerSecond } = await measureTraining(sources, kernels, architecture, shape);
+  const { first, times, tokensPerSecond } = await measureTraining(sources, kernels, architecture, shape);
   const flops = flopsPerToken(architecture, sources.projectionShape, sources.PROJECTIONS, shape.length);
   const shareOfPlain = (tokensPerSecond * flops) / 1e9 / plainGflops;
   const name = `${shape.rows}x${shape.length}`;
   training[name] = {
     tokensPerSecond: Math.round(tokensPerSecond),
     shareOfPlainRate: Number(shareOfPlain.toFixed(3)),
-    compileSeconds: Number((firstSeconds - median(seconds)).toFixed(3)),
-    stepSeconds: seconds.map((value) => Number(value.toFixed(4))),
+    compileSeconds: Number((first.cpu - medianOf(times, "cpu")).toFixed(3)),
+    stepSecondsCpuAndClock: rounded(times),
   };
   console.log(
-    `${name}: ${Math.round(tokensPerSecond)} tokens/s, ${(100 * shareOfPlain).toFixed(1)} % of the plain rate`,
+    `${name}: ${Math.round(tokensPerSecond)} tokens per processor second, ${(100 * shareOfPlain).toFixed(1)} % of the plain rate`,
   );
 }
-const { seconds, tokensPerSecond } = await measureSampling(sources, architecture);
+const { times, tokensPerSecond } = await measureSampling(sources, architecture);
 console.log(
-  `sampling ${SAMPLES} at a time: ${Math.round(tokensPerSecond)} tokens/s; plain wasm product: ${plainGflops.toFixed(1)} GFLOP/s`,
+  `sampling ${SAMPLES} at a time: ${Math.round(tokensPerSecond)} tokens per processor second; plain wasm product: ${plainGflops.toFixed(1)} GFLOP/s`,
 );
 writeReceipt("embedded", {
   question:
     "Training and sampling rate of builtin:tiny on the embedded server, and the share of the plain wasm matrix rate",
   parameters: sources.parameterCount(architecture),
+  load: loadavg().map((value) => Number(value.toFixed(2))),
   plainMatmul512Gflops: Number(plainGflops.toFixed(2)),
   training,
   sampling: {
     samplesAtATime: SAMPLES,
     tokensPerSecond: Math.round(tokensPerSecond),
-    seconds: seconds.map((value) => Number(value.toFixed(3))),
+    secondsCpuAndClock: rounded(times),
   },
 });

@@ -2,27 +2,26 @@
  * All computation of one server, without threads or HTTP: the base model, models in training, snapshots being sampled.
  * Operations on models run one after another; sampling goes on between them in turns.
  */
-import { mkdirSync, statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
+import { mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "../../diagnostic.ts";
-import { type Digest, digestBytes, digestFile } from "../../digest.ts";
-import { writeFileWhole } from "../../files.ts";
-import {
-  CHECKPOINT_VERSION,
-  type CheckpointInfo,
-  type CheckpointPath,
-  checkpointFolder,
-  type LoraSettings,
-  writeCheckpoint,
-} from "../checkpoints.ts";
+import { type CheckpointInfo, type CheckpointPath, checkpointFolder, type LoraSettings } from "../checkpoints.ts";
 import type { Architecture } from "./architecture.ts";
+import {
+  isNamed,
+  joinMoments,
+  MODEL_FILE,
+  OPTIMIZER_FILE,
+  readInfo,
+  readVerified,
+  splitMoments,
+  writeArchive,
+} from "./archive.ts";
 import { Decoder } from "./decoder.ts";
 import { type ArrayTree, arrayOf, type Jax } from "./jax.ts";
 import { Kernels } from "./kernels.ts";
 import { initialAdapter, mergeAdapter } from "./lora.ts";
 import type { ComputeSettings, ModelFacts, Operation, ResultOf, SaveOrder, WeightSource } from "./messages.ts";
-import { encodeTensors, readTensors, type Tensors } from "./safetensors.ts";
+import { readTensors, type Tensors, writeTensors } from "./safetensors.ts";
 import { type Decode, Sampler } from "./sampler.ts";
 import { loadDecode } from "./text.ts";
 import { type OptimizerState, RequestError, Trainer } from "./trainer.ts";
@@ -33,8 +32,6 @@ interface TrainedModel {
   readonly lora: LoraSettings | null;
 }
 
-const MODEL_FILE = "model.safetensors";
-const OPTIMIZER_FILE = "optimizer.safetensors";
 const MOST_PASS_BYTES = 2 ** 31;
 /** Snapshots kept in memory; others are read again from their folder. */
 const MOST_SNAPSHOTS = 8;
@@ -166,20 +163,14 @@ export class Engine {
         `The checkpoint was trained with ${describeRank(info.lora)}, the model with ${describeRank(lora)}: they do not fit.`,
       );
     const weights = this.#checkTrainable(await readVerified(folder, MODEL_FILE, info), lora, folder);
-    const optimizer = withOptimizer ? await this.#readOptimizer(folder, info, lora) : undefined;
-    trainer.restore(weights, optimizer);
+    trainer.restore(weights, withOptimizer ? await this.#readOptimizer(folder, info, lora) : undefined);
     return null;
   }
 
   async #readOptimizer(folder: string, info: CheckpointInfo, lora: LoraSettings | null): Promise<OptimizerState> {
-    const all = [...(await readVerified(folder, OPTIMIZER_FILE, info))];
-    const part = (prefix: string) =>
-      this.#checkTrainable(
-        new Map(all.filter(([name]) => name.startsWith(prefix)).map(([name, t]) => [name.slice(prefix.length), t])),
-        lora,
-        folder,
-      );
-    return { step: info.step, first: part("first."), second: part("second.") };
+    const { first, second } = splitMoments(await readVerified(folder, OPTIMIZER_FILE, info));
+    const check = (moments: Tensors) => this.#checkTrainable(moments, lora, folder);
+    return { step: info.step, first: check(first), second: check(second) };
   }
 
   #checkTrainable(found: Tensors, lora: LoraSettings | null, folder: string): Tensors {
@@ -194,9 +185,9 @@ export class Engine {
   async #saveWeights(model: string, order: SaveOrder): Promise<CheckpointInfo> {
     const { trainer, lora } = this.#find(model);
     const optimizer = await trainer.exportOptimizer();
-    const moments = new Map([...prefixed("first.", optimizer.first), ...prefixed("second.", optimizer.second)]);
-    const files = { [MODEL_FILE]: await trainer.exportWeights(), [OPTIMIZER_FILE]: moments };
-    return this.#write({ run: model, kind: "weights", name: order.name }, order, lora, optimizer.step, files);
+    const files = { [MODEL_FILE]: await trainer.exportWeights(), [OPTIMIZER_FILE]: joinMoments(optimizer) };
+    const path: CheckpointPath = { run: model, kind: "weights", name: order.name };
+    return writeArchive(this.#settings, path, { order, lora, step: trainer.step, files });
   }
 
   async #saveSampler(model: string, order: SaveOrder): Promise<CheckpointInfo> {
@@ -205,48 +196,14 @@ export class Engine {
     const path: CheckpointPath = { run: model, kind: "sampler_weights", name: order.name };
     // The name may have been used before, by a checkpoint that was deleted or is replaced now.
     this.#snapshots.delete(checkpointFolder(this.#settings.serverFolder, path));
-    return this.#write(path, order, lora, trainer.step, { [MODEL_FILE]: tensors });
-  }
-
-  #write(
-    path: CheckpointPath,
-    order: SaveOrder,
-    lora: LoraSettings | null,
-    step: number,
-    contents: Readonly<Record<string, Tensors>>,
-  ): CheckpointInfo {
-    return writeCheckpoint(this.#settings.serverFolder, path, (folder) => {
-      const files: Record<string, Digest> = {};
-      let sizeBytes = 0;
-      for (const [file, tensors] of Object.entries(contents)) {
-        const bytes = encodeTensors(tensors);
-        writeFileWhole(join(folder, file), bytes);
-        files[file] = digestBytes(bytes);
-        sizeBytes += bytes.byteLength;
-      }
-      const at = new Date().toISOString();
-      const { baseModel } = this.#settings;
-      const { userMetadata, expiresAt } = order;
-      return {
-        formatVersion: CHECKPOINT_VERSION,
-        ...path,
-        at,
-        baseModel,
-        lora,
-        step,
-        sizeBytes,
-        files,
-        userMetadata,
-        expiresAt,
-      };
-    });
+    return writeArchive(this.#settings, path, { order, lora, step: trainer.step, files: { [MODEL_FILE]: tensors } });
   }
 
   /** For the rest of a session: not synced and not listed, but a file, so that many of them do not fill the memory. */
   async #saveUnnamed(model: string, folder: string): Promise<null> {
     const snapshot = await this.#snapshot(model);
     mkdirSync(folder, { recursive: true });
-    writeFileWhole(join(folder, MODEL_FILE), encodeTensors(snapshot.tensors), { durable: false });
+    writeTensors(join(folder, MODEL_FILE), snapshot.tensors, { durable: false });
     this.#keep(folder, new Decoder(snapshot));
     return null;
   }
@@ -275,8 +232,7 @@ export class Engine {
       this.#snapshots.set(folder, known);
       return known;
     }
-    const isNamed = statSync(join(folder, "checkpoint.json"), { throwIfNoEntry: false }) !== undefined;
-    const found = isNamed
+    const found = isNamed(folder)
       ? await readVerified(folder, MODEL_FILE, await readInfo(folder))
       : readTensors(join(folder, MODEL_FILE));
     const { architecture } = this.#base;
@@ -308,31 +264,4 @@ function longestTrainable({ heads, layers, vocabSize, intermediateSize }: Archit
 
 function describeRank(lora: LoraSettings | null): string {
   return lora === null ? "all weights" : `a LoRA adapter of rank ${lora.rank}`;
-}
-
-function prefixed(prefix: string, tensors: Tensors): [string, { shape: readonly number[]; data: Float32Array }][] {
-  return [...tensors].map(([name, tensor]) => [`${prefix}${name}`, tensor]);
-}
-
-async function readInfo(folder: string): Promise<CheckpointInfo> {
-  try {
-    return JSON.parse(await readFile(join(folder, "checkpoint.json"), "utf8")) as CheckpointInfo;
-  } catch (error) {
-    throw new RequestError(`The checkpoint in ${folder} cannot be read: ${messageOf(error)}.`);
-  }
-}
-
-/** A data file of a checkpoint, after its digest has been compared with what was written. */
-async function readVerified(folder: string, file: string, info: CheckpointInfo): Promise<Tensors> {
-  const path = join(folder, file);
-  const expected = info.files[file];
-  let found: Digest;
-  try {
-    found = await digestFile(path);
-  } catch (error) {
-    throw new RequestError(`The checkpoint's file ${path} cannot be read: ${messageOf(error)}.`);
-  }
-  if (found !== expected)
-    throw new RequestError(`The checkpoint's file ${path} is damaged: its content is not what was saved.`);
-  return readTensors(path);
 }
