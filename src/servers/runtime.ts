@@ -103,7 +103,7 @@ export async function ensureEmbedded(options: EnsureOptions): Promise<ServerRunt
     const found = readRuntime(folder);
     return found.state === "running" ? found.runtime : undefined;
   };
-  const release = await lockStart(folder, () => running() !== undefined, signal);
+  const release = await lockStart(folder, () => running() !== undefined, signal).catch(refuseFolder(folder));
   try {
     const found = running();
     if (found) {
@@ -134,8 +134,16 @@ function prepareFolder(folder: string): void {
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     if (size > MOST_LOG_BYTES) renameSync(log, join(folder, "log.old.txt"));
   } catch (error) {
-    fail("RL5007", `${folder} cannot be used: ${messageOf(error)}.`, { cause: error });
+    refuseFolder(folder)(error);
   }
+}
+
+/** Errors of the file system are the folder's fault; all others go on as they are. */
+export function refuseFolder(folder: string): (error: unknown) => never {
+  return (error) => {
+    if (typeof (error as NodeJS.ErrnoException)?.syscall !== "string") throw error;
+    fail("RL5007", `The server folder ${folder} cannot be used: ${messageOf(error)}.`, { cause: error });
+  };
 }
 
 function checkSettings(found: ServerRuntime, options: EnsureOptions, modelFolder: string): void {
@@ -164,7 +172,7 @@ async function start(options: EnsureOptions, modelFolder: string): Promise<Serve
     idleTimeoutSeconds: options.idleTimeoutSeconds ?? DEFAULTS.idleTimeoutSeconds,
     slots: options.slots ?? DEFAULTS.slots,
   };
-  await launch(order, options);
+  await launch(order, options).catch(refuseFolder(folder));
   const found = readRuntime(folder);
   if (found.state !== "running") throw startFailure(folder, "it ended right after it had started");
   return found.runtime;

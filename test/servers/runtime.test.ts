@@ -1,7 +1,7 @@
 /** Supervision, with real processes of the bundled server. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -190,6 +190,16 @@ describe("a start that fails says why", () => {
     const file = join(temporaryFolder(), "file");
     writeFileSync(file, "");
     await expect(start({ folder: join(file, "server") })).rejects.toThrow(/RL5007/);
+  });
+
+  test("a file that cannot be written", async () => {
+    mkdirSync(join(folder, "log.txt"), { recursive: true });
+    await expect(start()).rejects.toThrow(/RL5007.*log\.txt/);
+    rmSync(join(folder, "log.txt"), { recursive: true });
+    mkdirSync(join(folder, "runtime.json"));
+    await expect(start()).rejects.toThrow(/RL5007.*runtime\.json/);
+    rmSync(join(folder, "runtime.json"), { recursive: true });
+    expect((await start()).url).toMatch(/^http/);
   });
 
   test("another model or port than what runs", async () => {

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { messageOf } from "../../diagnostic.ts";
 import { ownIdentity } from "../../process.ts";
 import type { ServerOrder, StartMessage } from "../launch.ts";
-import { RUNTIME_VERSION, writeRuntime, writeStopped } from "../runtime.ts";
+import { RUNTIME_VERSION, refuseFolder, writeRuntime, writeStopped } from "../runtime.ts";
 import { startServer } from "./server.ts";
 
 const SESSION_TIMEOUT_MS = 300_000;
@@ -35,16 +35,21 @@ export async function runServer(order: ServerOrder, { log, tell, signalled }: Pr
     bodyLimitBytes: BODY_LIMIT_BYTES,
     onFault: (error, what) => log(`${what} failed: ${error instanceof Error ? error.stack : messageOf(error)}`),
   });
-  writeRuntime(order.folder, {
-    formatVersion: RUNTIME_VERSION,
-    process: ownIdentity(),
-    url: server.url,
-    token,
-    model: order.model,
-    modelFolder: order.modelFolder,
-    startedAt: new Date().toISOString(),
-    serverRun,
-  });
+  try {
+    writeRuntime(order.folder, {
+      formatVersion: RUNTIME_VERSION,
+      process: ownIdentity(),
+      url: server.url,
+      token,
+      model: order.model,
+      modelFolder: order.modelFolder,
+      startedAt: new Date().toISOString(),
+      serverRun,
+    });
+  } catch (error) {
+    await server.close();
+    refuseFolder(order.folder)(error);
+  }
   log(`serving ${order.model} at ${server.url}`);
   tell({ t: "ready" });
   const end = await Promise.race([server.ended, signalled.then((signal) => ({ reason: "signal", signal }) as const)]);

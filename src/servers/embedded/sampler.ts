@@ -45,7 +45,8 @@ interface Job {
   readonly request: SampleRequest;
   readonly decode: Decode | undefined;
   readonly settle: (result: SampleResult) => void;
-  readonly promptCache: Cache;
+  /** There from its first prompt token on. */
+  promptCache: Cache | undefined;
   readonly promptLogprobs: (number | null)[];
   readonly topk: (readonly (readonly [number, number])[] | null)[];
   /** After the last prompt token; there once the prompt has been read. */
@@ -83,7 +84,7 @@ export class Sampler {
         request,
         decode,
         settle,
-        promptCache: decoder.newCache(request.prompt.length),
+        promptCache: undefined,
         promptLogprobs: [null],
         topk: [null],
         promptLogits: undefined,
@@ -118,15 +119,16 @@ export class Sampler {
 
   #promptRows(decoder: Decoder, most: number): { job: Job; position: number; row: DecoderRow }[] {
     const rows: { job: Job; position: number; row: DecoderRow }[] = [];
-    for (const job of this.#jobs) {
+    // Not further ahead than sequences can start: a prompt that has been read holds a cache.
+    for (const job of this.#jobs.slice(0, MOST_SEQUENCES)) {
       if (job.decoder !== decoder || job.promptLogits !== undefined) continue;
       const { prompt, wantsPromptLogprobs, topkPromptLogprobs } = job.request;
       const wantsAll = wantsPromptLogprobs || topkPromptLogprobs > 0;
-      const from = job.promptCache.length;
-      for (let position = from; position < prompt.length && rows.length < most; position++) {
+      job.promptCache ??= decoder.newCache(prompt.length);
+      const cache = job.promptCache;
+      for (let position = cache.length; position < prompt.length && rows.length < most; position++) {
         const wantsLogits = wantsAll || position === prompt.length - 1;
-        const row = { cache: job.promptCache, token: prompt[position] as number, wantsLogits };
-        rows.push({ job, position, row });
+        rows.push({ job, position, row: { cache, token: prompt[position] as number, wantsLogits } });
       }
       if (rows.length >= most) break;
     }
@@ -186,7 +188,7 @@ export class Sampler {
 function startSequence(job: Job, index: number): Sequence {
   const { prompt, maxTokens } = job.request;
   // The last token is never read back, so it needs no room.
-  const cache = job.decoder.copyCache(job.promptCache, prompt.length + maxTokens - 1);
+  const cache = job.decoder.copyCache(job.promptCache as Cache, prompt.length + maxTokens - 1);
   return { job, index, cache, tokens: [], logprobs: [] };
 }
 

@@ -68,6 +68,15 @@ describe("a sample depends on weights, prompt and seed alone", () => {
     );
   });
 
+  test("also where more requests wait than can be written at a time", async () => {
+    const requests = Array.from({ length: 200 }, (_, i): [Decoder, SampleRequest] => [
+      i % 3 === 0 ? other : decoder,
+      requestOf({ prompt: tokensOf(1 + (i % 9), i), seed: i, maxTokens: 1 + (i % 5), samples: 1 + (i % 2) }),
+    ]);
+    const together = await runAll(requests);
+    for (const i of [0, 1, 77, 199]) expect(together[i]).toEqual(await run(requests[i]![1], requests[i]![0]));
+  });
+
   test("sample i of a request is the sample of seed + i", async () => {
     const { sequences } = await run(requestOf({ samples: 3, seed: 5 }));
     for (const i of [0, 1, 2]) expect((await run(requestOf({ seed: 5 + i }))).sequences[0]).toEqual(sequences[i]);
