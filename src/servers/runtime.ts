@@ -73,6 +73,8 @@ export interface EnsureOptions {
 const DEFAULTS = { host: "127.0.0.1", idleTimeoutSeconds: 300, slots: 8 } as const;
 const MOST_LOG_BYTES = 5_000_000;
 const HEALTH_TIMEOUT_MS = 10_000;
+/** How long a server that does not answer may take to end, before that is called a fault. */
+const LEAVING_MS = 5000;
 const POLL_MS = 50;
 
 export function runtimePath(folder: string): string {
@@ -99,6 +101,20 @@ export async function ensureEmbedded(options: EnsureOptions): Promise<ServerRunt
   const { folder, signal } = options;
   const modelFolder = resolveModel(options);
   prepareFolder(folder);
+  for (let isLastTry = false; ; isLastTry = true) {
+    const runtime = await findOrStart(options, modelFolder);
+    try {
+      await checkHealth(runtime, folder, signal);
+      return runtime;
+    } catch (error) {
+      // A server on its way out still has its process but answers no more: once that has gone, another is started.
+      if (isLastTry || !(await hasEnded(runtime.process, LEAVING_MS))) throw error;
+    }
+  }
+}
+
+async function findOrStart(options: EnsureOptions, modelFolder: string): Promise<ServerRuntime> {
+  const { folder, signal } = options;
   const running = () => {
     const found = readRuntime(folder);
     return found.state === "running" ? found.runtime : undefined;
@@ -106,14 +122,8 @@ export async function ensureEmbedded(options: EnsureOptions): Promise<ServerRunt
   const release = await lockStart(folder, () => running() !== undefined, signal).catch(refuseFolder(folder));
   try {
     const found = running();
-    if (found) {
-      checkSettings(found, options, modelFolder);
-      await checkHealth(found, folder, signal);
-      return found;
-    }
-    const started = await start(options, modelFolder);
-    await checkHealth(started, folder, signal);
-    return started;
+    if (found) checkSettings(found, options, modelFolder);
+    return found ?? (await start(options, modelFolder));
   } finally {
     release?.();
   }
@@ -267,7 +277,8 @@ async function hasEnded(identity: ProcessIdentity, timeoutMs: number): Promise<b
 export function writeStopped(folder: string, serverRun: string, reason: StoppedMarker["reason"]): void {
   const marker: StoppedMarker = { formatVersion: RUNTIME_VERSION, at: new Date().toISOString(), serverRun, reason };
   writeFileWhole(stoppedPath(folder), `${JSON.stringify(marker)}\n`);
-  rmSync(runtimePath(folder), { force: true });
+  // After a forced stop, another may have been started already.
+  if (readJson<ServerRuntime>(runtimePath(folder))?.serverRun === serverRun) rmSync(runtimePath(folder));
 }
 
 /** Makes a server known. From here on it counts as running. */

@@ -106,6 +106,16 @@ describe("a server", () => {
     expect(readRuntime(folder).state).toBe("died");
   });
 
+  test("on its way out is waited for and followed by another", async () => {
+    const runtime = await start();
+    signalProcess(runtime.process, "SIGTERM");
+    await delay(20);
+    const next = await start();
+    expect(next.serverRun).not.toBe(runtime.serverRun);
+    expect(processIdentity(runtime.process.pid)?.startTime).not.toBe(runtime.process.startTime);
+    expect(await call(next, "/healthz")).toMatchObject({ serverRun: next.serverRun });
+  });
+
   test("stops by itself when idle, but not while a session is alive", { timeout: 30_000 }, async () => {
     const runtime = await start({ idleTimeoutSeconds: 1 });
     const { session_id } = await call(runtime, "/create_session", { tags: [] });
