@@ -192,8 +192,9 @@ export const CODES = table({
       "A record or an input that the plan was computed from has changed since. Plan again and review the new plan.",
   },
   RL2003: {
-    summary: "Unknown address",
-    explanation: "An address given to --target or --replace is neither in the spec nor in the state.",
+    summary: "Address cannot be planned",
+    explanation:
+      "An address given to --target or --replace is neither in the spec nor in the state, or one to replace is not among the targets and what they need.",
   },
   RL2004: {
     summary: "Saved plan cannot be read",
@@ -271,6 +272,11 @@ export const CODES = table({
     summary: "Backend cannot be started by this version",
     explanation:
       "The schema knows jax, fsdp and megatron, but this version only starts embedded servers and connects to external ones.",
+  },
+  RL5013: {
+    summary: "Server did not answer a request",
+    explanation:
+      "The server refused a request of the command, its work failed, or it cannot be reached. The message names the endpoint and repeats the server's words: a prompt that is too long, a checkpoint that it does not have, a value it does not take.",
   },
   RL5012: {
     summary: "Secret is not set",

@@ -4,20 +4,27 @@ import { RlcliError } from "../diagnostic.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure, VERSION } from "./context.ts";
 import { usageDiagnostic } from "./usage.ts";
 
-/** Words that are safe to repeat in a report: commands and names of options. Values may be secret. */
-function commandWords(argv: readonly string[]): string {
+/** The words that are safe to repeat in a report: the leading names of commands, and names of options. Values may be secret. */
+function commandWords(argv: readonly string[], program: Command): string {
+  let at = program;
   return argv
-    .map((arg) => (arg.startsWith("-") ? (arg.split("=")[0] ?? arg) : /^[a-z][a-z-]*$/.test(arg) ? arg : "…"))
+    .map((arg) => {
+      if (arg.startsWith("-")) return /^(--[a-z-]+|-[a-z])/i.exec(arg)?.[0] ?? "…";
+      const next = at.commands.find((command) => command.name() === arg);
+      if (next === undefined) return "…";
+      at = next;
+      return arg;
+    })
     .join(" ");
 }
 
-export function bugReport(error: unknown, argv: readonly string[]): string {
+export function bugReport(error: unknown, argv: readonly string[], program: Command): string {
   const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return [
     "This is a bug in rlcli, not a mistake of yours. Please report it with the lines below.",
     "",
     `rlcli ${VERSION}, Node ${process.version}, ${process.platform} ${process.arch}`,
-    `command: rlcli ${commandWords(argv)}`,
+    `command: rlcli ${commandWords(argv, program)}`,
     stack,
     "",
   ].join("\n");
@@ -39,7 +46,7 @@ export function handleThrown(error: unknown, { program, argv, context }: Invocat
         ? error.diagnostics
         : undefined;
   if (diagnostics === undefined) {
-    process.stderr.write(bugReport(error, argv));
+    process.stderr.write(bugReport(error, argv, program));
     return EXIT.bug;
   }
   reportFailure(context(), diagnostics);

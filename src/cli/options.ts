@@ -43,6 +43,14 @@ export function positive(value: string): number {
   return number;
 }
 
+/** Above 0 and at most 1. */
+export function share(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !(number > 0 && number <= 1))
+    throw new InvalidArgumentError("It takes a number above 0 and at most 1.");
+  return number;
+}
+
 export function nonNegative(value: string): number {
   const number = Number(value);
   if (value.trim() === "" || !Number.isFinite(number) || number < 0)

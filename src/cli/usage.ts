@@ -41,7 +41,7 @@ function misplaced(program: Command, reached: Command, option: string): string {
 export function usageDiagnostic(program: Command, argv: readonly string[], error: CommanderError): Diagnostic {
   const command = reachedCommand(program, argv);
   const help = `\`${fullName(command)} --help\``;
-  const message = error.message.replace(/^error: /, "").split("\n")[0] ?? "";
+  const message = (error.message.replace(/^error: /, "").split("\n")[0] ?? "").replace(/\.$/, "");
   switch (error.code) {
     case "commander.unknownCommand": {
       const name = quoted(message);

@@ -53,6 +53,9 @@ export function planChanges(input: PlanInput): PlanResult {
   const sorted = sortGraph(graph);
   diagnostics.push(...sorted.diagnostics);
   const chosen = input.targets.length > 0 ? closure(graph, input.targets) : undefined;
+  for (const address of input.replace) {
+    if (chosen && !chosen.has(address) && input.spec?.nodes.has(address)) diagnostics.push(outsideTargets(address));
+  }
 
   const planned = new Map<Address, Upstream>();
   const changes: Change[] = [];
@@ -272,6 +275,13 @@ function unknownAddresses(input: PlanInput): readonly Diagnostic[] {
       "RL2003",
       `There is no ${address} in the spec or in the state.${hint} Use kind.name, for example run.agent.`,
     ),
+  );
+}
+
+function outsideTargets(address: Address): Diagnostic {
+  return diagnostic(
+    "RL2003",
+    `${address} is to be replaced, but none of the targets needs it, so nothing would be done. Add \`--target ${address}\`.`,
   );
 }
 

@@ -122,6 +122,17 @@ describe("wrong use", () => {
     ["a variable without a value", ["validate", "--var", "steps"], "RL9003", "NAME=VALUE"],
     ["an unknown topic", ["explain", "run.lerning_rate"], "RL9005", "Did you mean"],
     ["an unknown code", ["explain", "RL1999"], "RL9005", "diagnostic code"],
+    ["a number out of range", ["apply", "--parallelism", "0"], "RL9003", "at least 1. `rlcli apply --help`"],
+    ["a share above 1", ["sample", "a", "--prompt", "x", "--top-p", "2"], "RL9003", "at most 1"],
+    ["steps and epochs", ["train", "sl", "--dataset", "x", "--steps", "1", "--epochs", "1"], "RL9003", "--epochs"],
+    ["a run and the base model", ["sample", "a", "--base", "--prompt", "x"], "RL9003", "--base"],
+    ["no path of a checkpoint", ["sample", "--checkpoint", "x", "--prompt", "x"], "RL9003", "checkpoint list"],
+    ["a run not started", ["sample", "a", "--prompt", "x"], "RL9009", "has not been trained"],
+    ["a run that is not there", ["logs", "b"], "RL9009", "There is no run `b`"],
+    ["logs of a run not started", ["logs", "a"], "RL9009", "has not been started"],
+    ["checkpoints of a run that is not there", ["checkpoint", "list", "b"], "RL9009", "There is no run `b`"],
+    ["options of a plan that was made", ["apply", "plan.bin", "--target", "run.a"], "RL9003", "was decided when"],
+    ["a replacement and the end", ["plan", "--destroy", "--replace", "run.a"], "RL9003", "--replace"],
     ["an unknown template", ["init", "new", "--template", "quikstart"], "RL9003", "Did you mean `quickstart`?"],
   ])("%s", async (_, args, code, words) => {
     const { exitCode, stdout, stderr } = await rlcli(args);

@@ -146,6 +146,8 @@ describe("planChanges", () => {
   });
 
   test("an unknown address is an error that lists the known ones", () => {
+    const outside = plan(BASE, { targets: ["dataset.traces"], replace: ["run.warmup"] });
+    expect(outside.diagnostics[0]?.detail).toContain("none of the targets needs it");
     const { diagnostics } = plan(BASE, { targets: ["run.nope"] });
     expect(diagnostics.map((d) => d.code)).toEqual(["RL2003"]);
     expect(diagnostics[0]?.detail).toContain("run.warmup");

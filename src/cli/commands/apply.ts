@@ -28,7 +28,16 @@ export async function apply(
   planFile: string | undefined,
   flags: ApplyFlags,
 ): Promise<ExitCode> {
-  if (planFile !== undefined) return applySaved(context, planFile, flags);
+  if (planFile !== undefined) {
+    const decided = (["file", "var", "varFile", "target", "replace"] as const).find(
+      (flag) => flags[flag] !== undefined,
+    );
+    if (decided !== undefined) {
+      const option = decided === "varFile" ? "--var-file" : `--${decided}`;
+      fail("RL9003", `${option} was decided when ${planFile} was made. Leave it out, or make another plan with it.`);
+    }
+    return applySaved(context, planFile, flags);
+  }
   return applyFresh(context, planOptions(flags), flags);
 }
 

@@ -1,6 +1,6 @@
 /** `rlcli checkpoint list` and `rlcli prune`: what is kept of runs, and what may go. */
 import { createInterface } from "node:readline/promises";
-import { type Address, nameOf } from "../../address.ts";
+import type { Address } from "../../address.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
 import { shortDigest } from "../../digest.ts";
 import { refresh } from "../../engine/refresh.ts";
@@ -9,6 +9,7 @@ import { type Doomed, findDoomed, pruneDoomed } from "../../kinds/prune.ts";
 import { kinds } from "../../kinds/registry.ts";
 import type { Kept, RunSeen } from "../../kinds/run/observe.ts";
 import { withLease } from "../../state/lease.ts";
+import { didYouMean } from "../../suggest.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
@@ -36,17 +37,20 @@ export async function checkpointList(
 ): Promise<ExitCode> {
   const open = await openWith(context, flags);
   const { records, runs } = await runsOf(context, open);
-  const rows = [...runs].flatMap(([address, kept]) =>
-    run !== undefined && nameOf(address) !== run.replace(/^run\./, "")
+  const address = run === undefined ? undefined : (`run.${run.replace(/^run\./, "")}` as Address);
+  if (address !== undefined && !runs.has(address))
+    fail("RL9009", `There is no run \`${run}\`.${didYouMean(address, runs.keys())}`);
+  const rows = [...runs].flatMap(([owner, kept]) =>
+    address !== undefined && owner !== address
       ? []
       : kept.flatMap((incarnation) =>
           incarnation.durable.map((checkpoint) => ({
-            address,
+            address: owner,
             generation: shortDigest(incarnation.generation),
             incarnation: incarnation.incarnation,
             isCurrent:
-              records.get(address)?.hash === incarnation.generation &&
-              records.get(address)?.incarnation === incarnation.incarnation,
+              records.get(owner)?.hash === incarnation.generation &&
+              records.get(owner)?.incarnation === incarnation.incarnation,
             step: checkpoint.step,
             training: checkpoint.training,
             ...(checkpoint.sampler ? { sampler: checkpoint.sampler } : {}),

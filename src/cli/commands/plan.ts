@@ -38,6 +38,8 @@ export async function plan(context: CommandContext, flags: PlanCommandFlags): Pr
 }
 
 export function planOptions(flags: PlanFlags): PlanOptions {
+  if (flags.destroy && flags.replace !== undefined)
+    fail("RL9003", "--destroy ends what --replace would make anew. Leave one of them out.");
   return {
     files: flags.file ?? [DEFAULT_SPEC_FILE],
     variables: parseVariables(flags.var ?? []),

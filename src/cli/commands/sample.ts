@@ -4,6 +4,7 @@ import { fail } from "../../diagnostic.ts";
 import { modelFolder } from "../../kinds/model.ts";
 import { TinkerClient } from "../../tinker/client.ts";
 import type { SampleResult } from "../../tinker/data.ts";
+import { TinkerError } from "../../tinker/errors.ts";
 import type { Sampler } from "../../tinker/sampler.ts";
 import type { Session } from "../../tinker/session.ts";
 import { loadRenderer } from "../../tokens/load.ts";
@@ -24,8 +25,17 @@ export interface SampleFlags extends TargetFlags {
 }
 
 export async function sample(context: CommandContext, run: string | undefined, flags: SampleFlags): Promise<ExitCode> {
+  const instead = (["checkpoint", "base", "model", "baseUrl"] as const).find((flag) => flags[flag] !== undefined);
+  if (run !== undefined && instead !== undefined) {
+    const option = instead === "baseUrl" ? "--base-url" : `--${instead}`;
+    fail(
+      "RL9003",
+      `\`${run}\` names a run of the spec, and ${option} says to ask something else. Leave one of them out.`,
+    );
+  }
   const prompt = flags.prompt ?? readStdin(context);
   const target = await openTarget(context, flags);
+  const path = await checkpointOf(target, run, flags);
   const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
   const messages = [
     ...(flags.system ? [{ role: "system", content: flags.system }] : []),
@@ -36,7 +46,10 @@ export async function sample(context: CommandContext, run: string | undefined, f
   const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
   try {
     const session = await client.createSession({ tags: ["rlcli sample"] });
-    const sampler = await samplerFor(session, target, run, flags);
+    const sampler =
+      path === undefined
+        ? await session.createSampler({ baseModel: target.settings.model })
+        : await fromPath(session, target, path);
     const future = await sampler.sample({
       prompt: tokens,
       count: flags.num,
@@ -51,26 +64,27 @@ export async function sample(context: CommandContext, run: string | undefined, f
     });
     show(context, await future.result(), renderer);
     return EXIT.done;
+  } catch (error) {
+    if (error instanceof TinkerError) fail("RL5013", `${error.message.replace(/\.$/, "")}.`, { cause: error });
+    throw error;
   } finally {
     await client.close();
   }
 }
 
-/** Sampler weights as named; training weights without any are loaded into a model of their own first. */
-async function samplerFor(
-  session: Session,
-  target: Target,
-  run: string | undefined,
-  flags: SampleFlags,
-): Promise<Sampler> {
-  if (flags.checkpoint !== undefined) return fromPath(session, target, flags.checkpoint);
-  const name =
-    run ?? (flags.base || flags.model !== undefined || flags.baseUrl !== undefined ? undefined : await onlyRun(target));
-  if (name === undefined) return session.createSampler({ baseModel: target.settings.model });
-  const weights = await weightsOf(target.open, name);
-  return fromPath(session, target, weights.sampler ?? weights.training);
+/** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
+async function checkpointOf(target: Target, run: string | undefined, flags: SampleFlags): Promise<string | undefined> {
+  if (flags.checkpoint !== undefined) {
+    if (!/^tinker:\/\/[^/]+\/(sampler_)?weights\/[^/]+$/.test(flags.checkpoint))
+      fail("RL9003", `--checkpoint takes a path as \`rlcli checkpoint list\` prints it, not \`${flags.checkpoint}\`.`);
+    return flags.checkpoint;
+  }
+  if (run === undefined && (flags.base || flags.model !== undefined || flags.baseUrl !== undefined)) return undefined;
+  const weights = await weightsOf(target.open, run ?? (await onlyRun(target)));
+  return weights.sampler ?? weights.training;
 }
 
+/** Training weights are loaded into a model of their own first. */
 async function fromPath(session: Session, target: Target, path: string): Promise<Sampler> {
   if (!/^tinker:\/\/[^/]+\/weights\//.test(path)) return session.createSampler({ modelPath: path });
   const { baseModel, loraRank } = await session.client.checkpointModel(path);

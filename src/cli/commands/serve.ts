@@ -31,10 +31,11 @@ export async function serveStart(context: CommandContext, flags: ServeFlags): Pr
     });
   }
   const { url } = await target.connect();
+  const stop = flags.baseModel === undefined ? "rlcli serve stop" : `rlcli serve stop --base-model ${flags.baseModel}`;
   if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, address: target.settings.address, url })}\n`);
   else
     context.out(
-      `${target.settings.address} runs at ${url} with ${target.settings.model}.\nStop it with \`rlcli serve stop\`; it also stops by itself when nobody uses it.\n`,
+      `${target.settings.address} runs at ${url} with ${target.settings.model}.\nStop it with \`${stop}\`; it also stops by itself when nobody uses it.\n`,
     );
   return EXIT.done;
 }

@@ -126,8 +126,11 @@ export async function logs(context: CommandContext, name: string, flags: LogsFla
   const run = name.replace(/^run\./, "");
   const record = await open.store.read(`run.${run}`);
   if (!record) {
-    const known = [...(await open.store.list()).records.keys()];
-    return fail("RL9009", `run.${run} has not been started.${didYouMean(`run.${run}`, known)}`);
+    if (open.spec?.nodes.has(`run.${run}`))
+      return fail("RL9009", `run.${run} has not been started. \`rlcli apply\` does.`);
+    const known = [...(open.spec?.nodes.keys() ?? []), ...(await open.store.list()).records.keys()];
+    const runs = known.filter((address) => address.startsWith("run."));
+    return fail("RL9009", `There is no run \`${name}\`.${didYouMean(`run.${run}`, runs)}`);
   }
   const folder = runFolder(open.context.dataFolder, run, record.hash, record.incarnation);
   const words = new TextTail(join(folder, "log.txt"));

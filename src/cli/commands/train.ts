@@ -77,7 +77,7 @@ function specOf(context: CommandContext, flags: TrainFlags, dataset: string): ob
     if (value !== undefined) run[key] = value;
   };
   set("steps", flags.steps);
-  if (flags.steps === undefined) set("epochs", flags.epochs);
+  set("epochs", flags.epochs);
   set("learning_rate", flags.lr);
   set("batch_size", flags.batchSize);
   set("batch_tokens", flags.batchTokens);

@@ -1,7 +1,8 @@
 /** Commands that need a running server: serve, sample. */
+import { Option } from "commander";
 import type { SampleFlags } from "../commands/sample.ts";
 import type { ServeFlags } from "../commands/serve.ts";
-import { bindSpecOptions, nonNegative, positive, wholeNumber } from "../options.ts";
+import { bindSpecOptions, nonNegative, share, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
 const registerServe: Register = (program, run) => {
@@ -44,14 +45,14 @@ const registerSample: Register = (program, run) => {
     .argument("[run]", "run of the spec, also with a step: agent@40, agent@best")
     .option("--prompt <text>", "what to ask")
     .option("--system <text>", "system message before it")
-    .option("--checkpoint <path>", "tinker://… instead of a run")
+    .addOption(new Option("--checkpoint <path>", "tinker://… instead of a run").conflicts("base"))
     .option("--base", "the server's base model instead of a run")
     .option("--model <model>", "without a spec: builtin:tiny or a model folder")
     .option("--base-url <url>", "a running Tinker server")
     .option("--server <name>", "server of the spec, where it has several")
     .option("--max-tokens <n>", "longest answer in tokens", wholeNumber(1), 256)
     .option("--temperature <t>", "0 takes the likeliest token each time", nonNegative, 1)
-    .option("--top-p <p>", "sample from the likeliest tokens up to this mass", positive)
+    .option("--top-p <p>", "sample from the likeliest tokens up to this mass", share)
     .option("--top-k <k>", "sample from this many likeliest tokens", wholeNumber(1))
     .option("--seed <n>", "for the same answer again", wholeNumber(0))
     .option("-n, --num <n>", "answers to give", wholeNumber(1), 1)

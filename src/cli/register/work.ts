@@ -69,7 +69,9 @@ const registerTrain: Register = (program, run) => {
       new Option("--format <format>", "shape of the dataset").choices(["auto", "messages", "openai"]).default("auto"),
     )
     .option("--epochs <n>", "passes over the data (default: 1)", wholeNumber(1))
-    .option("--steps <n>", "optimizer steps, instead of --epochs", wholeNumber(1))
+    .addOption(
+      new Option("--steps <n>", "optimizer steps, instead of --epochs").argParser(wholeNumber(1)).conflicts("epochs"),
+    )
     .option("--lr <rate>", "learning rate (default: 0.0001)", positive)
     .option("--batch-size <n>", "conversations a step (default: 8)", wholeNumber(1))
     .option("--batch-tokens <n>", "most tokens a step", wholeNumber(1))

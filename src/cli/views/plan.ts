@@ -138,7 +138,10 @@ export function renderSummary(changes: readonly Change[], style: Style): string 
     const count = changes.filter((change) => change.action === action).length;
     return count > 0 ? [`${count} ${words}`] : [];
   });
-  if (counts.length === 0) return style.bold(`No changes. ${changes.length} resources are as the spec says.`);
+  if (counts.length === 0) {
+    const what = changes.length === 1 ? "1 resource is" : `${changes.length} resources are`;
+    return style.bold(`No changes. ${what} as the spec says.`);
+  }
   const total = sumEstimates(changes);
   const words = total && renderEstimate(total);
   return `${style.bold("Plan:")} ${counts.join(", ")}.${words ? style.dim(` Training: ${words}.`) : ""}`;
