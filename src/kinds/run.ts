@@ -92,10 +92,11 @@ function baseResults(context: RunContext): Pick<RunResults, "semantics" | "datas
     from !== undefined &&
     stringAt(context.node as SpecNode, "on_data_change") === "continue" &&
     isOwnCheckpoint(from, context);
+  const continuedFrom = isOwn ? from : isSame ? resultsOf(record)?.continuedFrom : undefined;
   return {
     semantics: isSame ? (resultsOf(record)?.semantics ?? SEMANTICS) : SEMANTICS,
     dataset,
-    ...(isOwn ? { continuedFrom: from } : {}),
+    ...(continuedFrom === undefined ? {} : { continuedFrom }),
   };
 }
 

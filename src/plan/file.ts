@@ -5,6 +5,7 @@
 import type { Address } from "../address.ts";
 import type { Change } from "../change.ts";
 import { type Diagnostic, diagnostic, fail } from "../diagnostic.ts";
+import { digestJson } from "../digest.ts";
 import type { SpecInput } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 
@@ -32,29 +33,34 @@ export interface SavedPlan {
   readonly changes: readonly Change[];
 }
 
+/** The digest tells a plan that was reviewed from one that was edited since. */
 export function encodePlan(plan: SavedPlan): string {
-  return `${JSON.stringify(plan, undefined, 1)}\n`;
+  return `${JSON.stringify({ ...plan, digest: digestJson(plan) }, undefined, 1)}\n`;
 }
 
 /** Reads a saved plan; `name` is for messages. Throws RL2004. */
 export function decodePlan(text: string, name: string): SavedPlan {
-  let plan: SavedPlan;
+  let read: SavedPlan & { readonly digest?: string };
   try {
-    plan = JSON.parse(text) as SavedPlan;
+    read = JSON.parse(text) as typeof read;
   } catch {
     return fail(
       "RL2004",
       `${name} is not a plan: it does not hold JSON. Make it again with \`rlcli plan -o ${name}\`.`,
     );
   }
-  if (typeof plan !== "object" || plan === null || !Array.isArray(plan.changes) || !Array.isArray(plan.inputs)) {
+  if (typeof read !== "object" || read === null || read.formatVersion === undefined || read.digest === undefined) {
     fail("RL2004", `${name} is not a plan written by rlcli. Make it again with \`rlcli plan -o ${name}\`.`);
   }
+  const { digest, ...plan } = read;
   if (plan.formatVersion !== PLAN_VERSION) {
     fail(
       "RL2004",
       `${name} has plan format ${plan.formatVersion}, this rlcli reads ${PLAN_VERSION}. Plan again with this version.`,
     );
+  }
+  if (digestJson(plan) !== digest) {
+    fail("RL2004", `${name} was edited after it was made. Make it again with \`rlcli plan -o ${name}\`.`);
   }
   return plan;
 }

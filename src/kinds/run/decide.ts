@@ -126,9 +126,19 @@ function describe(length: RunLength): string {
   return "steps" in length ? `${length.steps} steps` : `${length.epochs} epoch${length.epochs === 1 ? "" : "s"}`;
 }
 
+/** The field that names what an attribute was taken from: where the field itself was edited, that is the reason. */
+const REFERENCE_OF = [
+  ["from.checkpoint", "from"],
+  ["dataset.content", "dataset"],
+  ["base_model", "server"],
+  ["loss.", "loss"],
+] as const;
+
 function replaceReason(changes: readonly AttributeChange[]): string {
   const cause = changes.find((change) => change.rule === "replace");
   if (!cause) return "replaced because what it is made of changed";
+  const reference = REFERENCE_OF.find(([path]) => cause.path.startsWith(path))?.[1];
+  if (changes.some(({ path }) => path === reference)) return `replaced because ${reference} changed`;
   if (cause.because) return `replaced because ${cause.because} changed`;
   if (cause.path === "schedule.horizon")
     return "replaced because its schedule runs over its whole length, which changed";

@@ -61,9 +61,10 @@ export function partsOf({ node, record, upstream }: IdentifyContext<unknown, Run
 
 export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identity {
   const { node, record } = context;
-  const parts = partsOf(context);
-  const { model, revision } = parts.server.facts as ServerFacts;
-  const generation = (semantics: number): Digest =>
+  const written = partsOf(context);
+  const before = resultsOf(record);
+  const { model, revision } = written.server.facts as ServerFacts;
+  const generation = (parts: RunParts, semantics: number): Digest =>
     generationOf({
       node,
       loss: parts.loss,
@@ -72,9 +73,13 @@ export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identit
       parent: parts.from,
       semantics,
     });
-  const recorded = generation(resultsOf(record)?.semantics ?? SEMANTICS);
-  const hash = recorded === record?.hash ? recorded : generation(SEMANTICS);
-  return { ...shownAttributes(node, parts, { model, revision }), hash };
+  // A run that went on from its own checkpoint stays what it is, also where `on_data_change` no longer says so.
+  const continued = before?.continuedFrom && { ...written, from: before.continuedFrom };
+  for (const parts of continued ? [written, continued] : [written]) {
+    const hash = generation(parts, before?.semantics ?? SEMANTICS);
+    if (hash === record?.hash) return { ...shownAttributes(node, parts, { model, revision }), hash };
+  }
+  return { ...shownAttributes(node, written, { model, revision }), hash: generation(written, SEMANTICS) };
 }
 
 function shownAttributes(
