@@ -454,7 +454,8 @@ export const CODES = table({
   },
   RL9007: {
     summary: "Output file cannot be written",
-    explanation: "The file named on the command line cannot be written: its folder is missing, read-only or full.",
+    explanation:
+      "The file named on the command line, or the one that standard output goes to, cannot be written: its folder is missing, read-only or full.",
   },
   RL9008: {
     summary: "Nobody can be asked",

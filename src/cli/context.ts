@@ -1,5 +1,5 @@
 /** What a command gets to see of the world. Commands write through it and never touch `process` themselves. */
-import type { Diagnostic } from "../diagnostic.ts";
+import { type Diagnostic, diagnostic, messageOf } from "../diagnostic.ts";
 import { diagnosticsJson, renderDiagnostics } from "./views/diagnostic.ts";
 import { createStyle, type Style, wantsColor } from "./views/style.ts";
 
@@ -91,15 +91,24 @@ export function reportFailure(context: CommandContext, diagnostics: readonly Dia
   else context.report(diagnostics);
 }
 
-/** A reader that went away is no fault: later writes are dropped and the signal tells whoever goes on producing. */
+/**
+ * A reader that went away is no fault: later writes are dropped and the signal tells whoever goes on producing. A result that
+ * cannot be written (a full disk) is one: the signal's reason is then the error.
+ */
 export function watchOutput(): AbortSignal {
   const closed = new AbortController();
-  for (const stream of [process.stdout, process.stderr])
-    stream.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code !== "EPIPE" && error.code !== "ERR_STREAM_DESTROYED") throw error;
-      if (stream === process.stdout) closed.abort();
-    });
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    closed.abort(error.code === "EPIPE" || error.code === "ERR_STREAM_DESTROYED" ? undefined : error);
+  });
+  // What cannot be said on stderr cannot be said.
+  process.stderr.on("error", () => {});
   return closed.signal;
+}
+
+/** Why the result could not be written; undefined where it was, or where nobody wanted it. */
+export function outputFault({ aborted, reason }: AbortSignal): Diagnostic | undefined {
+  if (!aborted || (reason as NodeJS.ErrnoException).errno === undefined) return undefined;
+  return diagnostic("RL9007", `The result could not be written to standard output: ${messageOf(reason)}.`);
 }
 
 /** How long after the second signal the process may still take to clean up. */

@@ -3,7 +3,7 @@
  * nothing heavy; commands load their own.
  */
 import { fail, messageOf } from "../diagnostic.ts";
-import { type CommandContext, createContext, EXIT, type GlobalOptions, watchOutput } from "./context.ts";
+import { type CommandContext, createContext, EXIT, type GlobalOptions, outputFault, watchOutput } from "./context.ts";
 import { handleThrown } from "./failure.ts";
 import { createProgram } from "./program.ts";
 
@@ -19,10 +19,11 @@ function enterFolder(dir: string | undefined): void {
   }
 }
 
+const outputClosed = watchOutput();
+
 async function main(argv: readonly string[]): Promise<number> {
   let code: number = EXIT.done;
   let created: CommandContext | undefined;
-  const outputClosed = watchOutput();
   const context = (): CommandContext => {
     // Where parsing failed, commander has not seen all options.
     const { json, color } = program.opts<GlobalOptions>();
@@ -49,7 +50,13 @@ function drained(stream: NodeJS.WriteStream): Promise<void> {
   return new Promise((resolve) => stream.write("", () => resolve()));
 }
 
-const code = await main(process.argv.slice(2));
-await Promise.all([drained(process.stdout), drained(process.stderr)]);
+let code = await main(process.argv.slice(2));
+await drained(process.stdout);
+const fault = outputFault(outputClosed);
+if (fault) {
+  createContext({ color: !process.argv.includes("--no-color") }, outputClosed).report([fault]);
+  code ||= EXIT.failed;
+}
+await drained(process.stderr);
 // Handles that a command left open (idle connections) must not keep a finished command alive.
 process.exit(code);

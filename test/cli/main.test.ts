@@ -1,5 +1,5 @@
 /** The command line as a user meets it: the bundle in a process of its own. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -215,6 +215,16 @@ describe("the frame", () => {
     );
     expect(exitCode).toBe(0);
     expect(stderr).toBe("{");
+  });
+
+  test.runIf(existsSync("/dev/full"))("a result that cannot be written is a fault", async () => {
+    const { exitCode, stderr } = await execa("sh", ["-c", '"$0" "$1" validate > /dev/full', process.execPath, RLCLI], {
+      cwd: folder,
+      reject: false,
+    });
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain("error[RL9007]");
+    expect(stderr).not.toMatch(/^\s+at /m);
   });
 
   test("a current folder that is gone", async () => {
