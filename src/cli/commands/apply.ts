@@ -1,12 +1,12 @@
 /** `rlcli apply` and `rlcli destroy`: show the plan, ask, carry it out, say how it ended. */
 import { readFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import { createInterface } from "node:readline/promises";
 import { fail, hasErrors, messageOf, RlcliError } from "../../diagnostic.ts";
 import { type ApplyResult, applyChanges } from "../../engine/apply.ts";
 import { recordEvents } from "../../engine/history.ts";
 import { checkStale, decodePlan, type PlanOptions } from "../../plan/file.ts";
 import { hasChanges, type PlanResult } from "../../plan/plan.ts";
+import { confirm } from "../confirm.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure } from "../context.ts";
 import type { OpenProject, PlannedProject } from "../project.ts";
 import { jsonProgress, type ProgressView, TextProgress } from "../views/progress.ts";
@@ -59,7 +59,7 @@ export async function applyFresh(context: CommandContext, options: PlanOptions, 
     if (context.isJson) showPlan(context, open, planned);
     return EXIT.done;
   }
-  if (!flags.autoApprove && hasChanges(changes) && !(await confirm(context, options.destroy))) return EXIT.failed;
+  if (!flags.autoApprove && hasChanges(changes) && !(await agree(context, options.destroy))) return EXIT.failed;
   return carryOut(context, open, planned, planned.plan, flags);
 }
 
@@ -137,21 +137,9 @@ function progressView(context: CommandContext): ProgressView {
   return new TextProgress({ write: context.err, isTTY: context.isTerminal, columns: context.width }, context.style);
 }
 
-async function confirm(context: CommandContext, isDestroy: boolean): Promise<boolean> {
-  if (!context.isTerminal || context.isJson) {
-    fail(
-      "RL9008",
-      "Nobody can be asked here, so nothing was changed. Add --auto-approve to go ahead, or save a plan with `rlcli plan -o FILE` and apply that.",
-    );
-  }
-  const question = isDestroy ? "Destroy all of this? Only `yes` goes on: " : "Carry this out? Only `yes` goes on: ";
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await prompt.question(`\n${context.style.bold(question)}`);
-    if (answer.trim() === "yes") return true;
-    context.err("Nothing was changed.\n");
-    return false;
-  } finally {
-    prompt.close();
-  }
+function agree(context: CommandContext, isDestroy: boolean): Promise<boolean> {
+  return confirm(context, {
+    question: isDestroy ? "Destroy all of this?" : "Carry this out?",
+    otherwise: "Add --auto-approve to go ahead, or save a plan with `rlcli plan -o FILE` and apply that.",
+  });
 }

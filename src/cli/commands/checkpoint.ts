@@ -1,5 +1,4 @@
 /** `rlcli checkpoint list` and `rlcli prune`: what is kept of runs, and what may go. */
-import { createInterface } from "node:readline/promises";
 import type { Address } from "../../address.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
 import { shortDigest } from "../../digest.ts";
@@ -10,6 +9,7 @@ import { kinds } from "../../kinds/registry.ts";
 import type { Kept, RunSeen } from "../../kinds/run/observe.ts";
 import { withLease } from "../../state/lease.ts";
 import { didYouMean } from "../../suggest.ts";
+import { confirm } from "../confirm.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
@@ -132,13 +132,6 @@ async function deleteAll(
   return failed;
 }
 
-async function agree(context: CommandContext): Promise<boolean> {
-  if (!context.isTerminal || context.isJson)
-    fail("RL9008", "Nobody can be asked here, so nothing was deleted. Add --auto-approve to go ahead.");
-  const prompt = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return (await prompt.question("Delete these? Only `yes` goes on: ")).trim() === "yes";
-  } finally {
-    prompt.close();
-  }
+function agree(context: CommandContext): Promise<boolean> {
+  return confirm(context, { question: "Delete these?", otherwise: "Add --auto-approve to go ahead." });
 }
