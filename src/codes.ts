@@ -467,6 +467,11 @@ export const CODES = table({
     explanation:
       "The command line names something that is not there: a file, a run, an output, a record. The message says what there is.",
   },
+  RL9010: {
+    summary: "File system said no",
+    explanation:
+      "A file could not be read or written: the disk is full, the folder is read-only, or it belongs to another user. The message names the call and the path. What was saved before is kept; mend it and run the command again.",
+  },
 });
 
 export type DiagnosticCode = keyof typeof CODES;

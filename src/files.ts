@@ -157,3 +157,8 @@ export class JsonLinesFile {
     this.#fd = -1;
   }
 }
+
+/** An error of a system call on a file: the disk, the folder or its permissions are at fault, not the program. */
+export function isFileSystemError(error: unknown): error is NodeJS.ErrnoException {
+  return error instanceof Error && "syscall" in error && "code" in error;
+}

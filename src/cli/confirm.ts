@@ -13,7 +13,7 @@ interface Question {
 export async function confirm(context: CommandContext, { question, otherwise }: Question): Promise<boolean> {
   if (!context.isTerminal || process.stderr.isTTY !== true || context.isJson)
     fail("RL9008", `Nobody can be asked here, so nothing was changed. ${otherwise}`);
-  const isAgreed = await askYes(`\n${context.style.bold(`${question} Only \`yes\` goes on:`)} `, process);
+  const isAgreed = await askYes(`\n${context.errStyle.bold(`${question} Only \`yes\` goes on:`)} `, process);
   if (!isAgreed) context.err("Nothing was changed.\n");
   return isAgreed;
 }

@@ -24,10 +24,13 @@ export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isJson: boolean;
   readonly isTerminal: boolean;
+  /** Whether lines on stderr can be drawn again: a terminal that is not dumb. */
+  readonly canRedraw: boolean;
   /** Columns of the terminal, 80 where there is none. */
   readonly width: number;
   /** For stdout. */
   readonly style: Style;
+  readonly errStyle: Style;
   /** Results go here. */
   out(text: string): void;
   /** Everything else: progress, warnings, questions. */
@@ -64,8 +67,10 @@ export function createContext(options: GlobalOptions, outputClosed: AbortSignal)
     env,
     isJson,
     isTerminal,
+    canRedraw: stderr.isTTY === true && env.TERM !== "dumb",
     width,
     style,
+    errStyle,
     out,
     err,
     report: (diagnostics) => {

@@ -1,6 +1,7 @@
 /** What a thrown value means: help is done, a user's fault is reported, anything else is a bug and says so. */
 import { type Command, CommanderError } from "commander";
-import { RlcliError } from "../diagnostic.ts";
+import { diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
+import { isFileSystemError } from "../files.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure, VERSION } from "./context.ts";
 import { usageDiagnostic } from "./usage.ts";
 
@@ -30,6 +31,13 @@ export function bugReport(error: unknown, argv: readonly string[], program: Comm
   ].join("\n");
 }
 
+/** What a file system says no with whatever a program does. A file that is missing is not among them: that is known before. */
+const REFUSALS = new Set(["EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EIO", "ENAMETOOLONG"]);
+
+function isRefusal(error: unknown): error is NodeJS.ErrnoException {
+  return isFileSystemError(error) && REFUSALS.has(error.code ?? "");
+}
+
 export interface Invocation {
   readonly program: Command;
   readonly argv: readonly string[];
@@ -44,7 +52,9 @@ export function handleThrown(error: unknown, { program, argv, context }: Invocat
       ? [usageDiagnostic(program, argv, error)]
       : error instanceof RlcliError
         ? error.diagnostics
-        : undefined;
+        : isRefusal(error)
+          ? [diagnostic("RL9010", `${messageOf(error)}.`)]
+          : undefined;
   if (diagnostics === undefined) {
     process.stderr.write(bugReport(error, argv, program));
     return EXIT.bug;

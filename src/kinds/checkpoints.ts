@@ -1,4 +1,5 @@
 /** Whether checkpoints are there, and their removal, on whichever server keeps them. */
+import { accessSync, constants } from "node:fs";
 import { type Address, parseAddress } from "../address.ts";
 import type { ProjectContext, ReadContext } from "../kind.ts";
 import { checkpointExists, deleteCheckpoint } from "../servers/checkpoints.ts";
@@ -18,7 +19,17 @@ export function checkpointLister(context: ReadContext): (path: string) => Promis
   const node = context.nodeOf(server);
   if (node && stringAt(node, "backend") === "external") return externalLister(context, node);
   const folder = serverFolder(context.project.dataFolder, server);
-  return async (path) => checkpointExists(folder, path);
+  // Another user's folder tells nothing of what is in it.
+  return async (path) => (isClosed(folder) ? undefined : checkpointExists(folder, path));
+}
+
+function isClosed(folder: string): boolean {
+  try {
+    accessSync(folder, constants.R_OK | constants.X_OK);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EACCES";
+  }
 }
 
 function externalLister(

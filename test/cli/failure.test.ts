@@ -49,6 +49,15 @@ test("a user's fault is a diagnostic without a stack", () => {
   expect(text).toBe("error[RL1001]: File cannot be read\n  There is no file.\n");
 });
 
+test("what the file system refuses is no bug", () => {
+  const error = Object.assign(new Error("EACCES: permission denied, mkdir '/x'"), { code: "EACCES", syscall: "mkdir" });
+  const { code, text } = handle(error);
+  expect(code).toBe(1);
+  expect(text).toContain("error[RL9010]");
+  expect(text).toContain("mkdir '/x'");
+  expect(handle(Object.assign(new Error("x"), { code: "EACCES" })).code).toBe(70);
+});
+
 test("help is no fault", () => {
   expect(handle(new CommanderError(0, "commander.helpDisplayed", ""))).toEqual({ code: 0, text: "" });
 });

@@ -197,7 +197,7 @@ describe("init", () => {
     writeFileSync(join(folder, "plain"), "");
     const { exitCode, stderr } = await rlcli(["init", "plain/x"]);
     expect(exitCode).toBe(1);
-    expect(stderr).toContain("error[RL1001]");
+    expect(stderr).toContain("error[RL9007]");
   });
 });
 

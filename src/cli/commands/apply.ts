@@ -134,7 +134,7 @@ async function carryOut(
 
 function progressView(context: CommandContext): ProgressView {
   if (context.isJson) return jsonProgress({ write: context.out, isTTY: false, columns: 0 });
-  return new TextProgress({ write: context.err, isTTY: context.isTerminal, columns: context.width }, context.style);
+  return new TextProgress({ write: context.err, isTTY: context.canRedraw, columns: context.width }, context.errStyle);
 }
 
 function agree(context: CommandContext, isDestroy: boolean): Promise<boolean> {

@@ -3,6 +3,7 @@ import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, writeFileS
 import { join, relative, resolve } from "node:path";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { packagePath } from "../../entry.ts";
+import { isFileSystemError } from "../../files.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 
@@ -53,10 +54,8 @@ export async function init(
   try {
     files = copyTemplate(from, to);
   } catch (error) {
-    // A file-system error has a code and a call; what is thrown above does not.
-    if (error instanceof Error && "syscall" in error)
-      fail("RL1001", `Cannot write to ${to}: ${messageOf(error)}.`, { cause: error });
-    throw error;
+    if (!isFileSystemError(error)) throw error;
+    fail("RL9007", `Cannot write to ${to}: ${messageOf(error)}.`, { cause: error });
   }
   const next = [...(relative(context.cwd, to) === "" ? [] : [`cd ${relative(context.cwd, to)}`]), "rlcli plan"];
   if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, folder: to, files, next }, null, 2)}\n`);

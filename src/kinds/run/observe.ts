@@ -94,7 +94,8 @@ function recordFolders(folder: string): readonly string[] {
 function list(folder: string): readonly string[] {
   try {
     return readdirSync(folder).sort();
-  } catch {
+  } catch (error) {
+    if (!["ENOENT", "ENOTDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
     return [];
   }
 }
