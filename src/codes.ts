@@ -470,7 +470,7 @@ export const CODES = table({
   RL9010: {
     summary: "File system said no",
     explanation:
-      "A file could not be read or written: the disk is full, the folder is read-only, or it belongs to another user. The message names the call and the path. What was saved before is kept; mend it and run the command again.",
+      "A file could not be read or written: the disk is full, the folder is read-only or belongs to another user, or a file stands where a folder is needed. The message names the call and the path. What was saved before is kept; mend it and run the command again.",
   },
 });
 

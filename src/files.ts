@@ -11,8 +11,10 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
+  statSync,
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
@@ -39,6 +41,20 @@ export function writeFully(fd: number, data: Uint8Array): void {
 /** A temporary name beside `path`, so that the rename stays on one file system. */
 export function temporaryName(path: string): string {
   return `${path}.${process.pid}-${randomBytes(4).toString("hex")}.tmp`;
+}
+
+/**
+ * The file that a path which a user names for output stands for, through links, to be replaced as a whole; undefined for a device
+ * or a pipe, which takes what is written and must stay what it is.
+ */
+export function replaceable(path: string): string | undefined {
+  try {
+    const found = statSync(path);
+    return found.isFile() || found.isDirectory() ? realpathSync(path) : undefined;
+  } catch {
+    // Not there yet, or not to be reached: writing tells.
+    return path;
+  }
 }
 
 /** Replaces `path` by `data` in one step: a reader or a crash sees the old file or the new one. */

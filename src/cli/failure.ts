@@ -32,7 +32,19 @@ export function bugReport(error: unknown, argv: readonly string[], program: Comm
 }
 
 /** What a file system says no with whatever a program does. A file that is missing is not among them: that is known before. */
-const REFUSALS = new Set(["EACCES", "EPERM", "EROFS", "ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "EIO", "ENAMETOOLONG"]);
+const REFUSALS = new Set([
+  "EACCES",
+  "EPERM",
+  "EROFS",
+  "ENOSPC",
+  "EDQUOT",
+  "EMFILE",
+  "ENFILE",
+  "EIO",
+  "ENAMETOOLONG",
+  "ENOTDIR",
+  "EISDIR",
+]);
 
 function isRefusal(error: unknown): error is NodeJS.ErrnoException {
   return isFileSystemError(error) && REFUSALS.has(error.code ?? "");

@@ -1,5 +1,14 @@
 /** `rlcli import` and `rlcli render` as a user meets them: the bundle in a process of its own. */
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -40,6 +49,20 @@ describe("import", () => {
     expect(err).toContain("RL6004");
     expect(err).toContain("bad.jsonl:1");
     expect(readdirSync(join(folder, "out"))).toEqual(["rows.jsonl"]);
+  });
+  test("writes through a link, and into a pipe without replacing it", async () => {
+    writeFileSync(join(folder, "real.jsonl"), "before");
+    symlinkSync("real.jsonl", join(folder, "link.jsonl"));
+    expect((await rlcli(["import", "-", "-o", "link.jsonl"], { input: row })).code).toBe(0);
+    expect(lstatSync(join(folder, "link.jsonl")).isSymbolicLink()).toBe(true);
+    expect(readFileSync(join(folder, "real.jsonl"), "utf8")).toBe(`${row}\n`);
+    await execa("mkfifo", ["pipe"], { cwd: folder });
+    const [, read] = await Promise.all([
+      rlcli(["import", "-", "-o", "pipe"], { input: row }),
+      execa("cat", ["pipe"], { cwd: folder }),
+    ]);
+    expect(read.stdout).toBe(row);
+    expect(lstatSync(join(folder, "pipe")).isFIFO()).toBe(true);
   });
   test("numbers as JSON, limits, and what the user got wrong", async () => {
     const { out } = await rlcli(["import", "-", "-o", "n.jsonl", "--limit", "1", "--json"], {

@@ -13,7 +13,7 @@ import { formatNamed } from "../../datasets/registry.ts";
 import { findSources, openSource } from "../../datasets/sources.ts";
 import { type ImportStatistics, importWarnings, Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
-import { syncFolder, temporaryName } from "../../files.ts";
+import { replaceable, syncFolder, temporaryName } from "../../files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { renderImport } from "../views/import.ts";
 
@@ -74,17 +74,18 @@ async function writeToStdout({ outputClosed }: CommandContext, rows: AsyncIterab
   return !outputClosed.aborted;
 }
 
-/** Writes beside the file and moves it there once complete; nothing is moved where there is nothing to keep. */
+/** Writes beside the file and moves it there once complete; nothing is moved where there is nothing to keep. A device is written to. */
 async function writeWhole(
   path: string,
   name: string,
   rows: AsyncIterable<string>,
   hasRows: () => boolean,
 ): Promise<true> {
-  const temporary = temporaryName(path);
+  const target = replaceable(path);
+  const temporary = temporaryName(target ?? path);
   try {
     await mkdir(dirname(path), { recursive: true });
-    const out = createWriteStream(temporary, { flags: "wx", flush: true });
+    const out = target ? createWriteStream(temporary, { flags: "wx", flush: true }) : createWriteStream(path);
     out.on("error", () => {});
     for await (const row of rows) {
       if (!out.write(`${row}\n`) && !out.errored) await Promise.race([once(out, "drain"), once(out, "close")]);
@@ -92,9 +93,9 @@ async function writeWhole(
     }
     out.end();
     await finished(out);
-    if (hasRows()) {
-      await rename(temporary, path);
-      syncFolder(dirname(path));
+    if (target && hasRows()) {
+      await rename(temporary, target);
+      syncFolder(dirname(target));
     }
     return true;
   } catch (error) {

@@ -1,8 +1,9 @@
 /** `rlcli plan`: what apply would do, and why. Takes no lock and changes nothing. */
 import { writeFileSync } from "node:fs";
-import { isAbsolute, join } from "node:path";
+import { resolve } from "node:path";
 import { type Address, KINDS, parseAddress } from "../../address.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { replaceable, writeFileWhole } from "../../files.ts";
 import { encodePlan, PLAN_VERSION, type PlanOptions, recordVersions, type SavedPlan } from "../../plan/file.ts";
 import { hasChanges } from "../../plan/plan.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure, VERSION } from "../context.ts";
@@ -119,8 +120,11 @@ function savePlan(
     records: recordVersions(planned.records),
     changes: planned.plan.changes,
   };
+  const path = resolve(context.cwd, name);
   try {
-    writeFileSync(isAbsolute(name) ? name : join(context.cwd, name), encodePlan(saved));
+    const file = replaceable(path);
+    if (file === undefined) writeFileSync(path, encodePlan(saved));
+    else writeFileWhole(file, encodePlan(saved));
   } catch (error) {
     fail("RL9007", `The plan could not be written to ${name}: ${messageOf(error)}.`);
   }
