@@ -137,6 +137,7 @@ function writeRun(data, name, short, { address, generation, training, at }) {
     leaseToken: 1,
     startedAt: at,
     end: { status: "complete", step: 10 },
+    rate: { secondsPerStep: 0.1, tokensPerStep: 100, stepsPerEpoch: 1 },
   };
   writeFileSync(join(folder, "worker.json"), JSON.stringify(worker));
 }
@@ -166,4 +167,10 @@ for (const size of SIZES) {
     rmSync(folder, { recursive: true, force: true });
   }
 }
-writeReceipt("plan", { results });
+const bare = Array.from({ length: runs }, () => {
+  const started = performance.now();
+  spawnSync(process.execPath, ["-e", "0"]);
+  return (performance.now() - started) / 1000;
+});
+process.stdout.write(`(on this machine now, node -e 0 takes ${median(bare).toFixed(3)} s)\n`);
+writeReceipt("plan", { results, nodeSeconds: bare });

@@ -1,6 +1,6 @@
 /** Opens what a command works on: the spec, the state beside it, and the plan that follows from both. */
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import type { Address } from "../address.ts";
 import { loadSpec } from "../config/load.ts";
 import { type Diagnostic, hasErrors } from "../diagnostic.ts";
@@ -12,6 +12,7 @@ import type { Spec, SpecInput } from "../spec.ts";
 import { LocalStateStore } from "../state/backends/local.ts";
 import type { StateStore } from "../state/store.ts";
 import type { StateRecord } from "../state-record.ts";
+import { VERSION } from "./context.ts";
 
 export interface OpenOptions {
   readonly files: readonly string[];
@@ -30,7 +31,10 @@ export interface OpenProject {
 }
 
 export async function openProject(options: OpenOptions): Promise<OpenProject> {
-  const { spec, diagnostics } = await loadSpec(options);
+  // Beside the first file, where `.rlcli` is or will be.
+  const first = resolve(options.cwd, options.files[0] ?? ".");
+  const cache = { folder: join(dirname(first), ".rlcli", "cache"), version: VERSION };
+  const { spec, diagnostics } = await loadSpec({ ...options, cache });
   return { ...openFolder(options, spec), spec, diagnostics };
 }
 

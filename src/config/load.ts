@@ -8,12 +8,12 @@ import { type Address, addressOf, type KindName } from "../address.ts";
 import { type Diagnostic, hasErrors } from "../diagnostic.ts";
 import type { Spec, SpecInput, SpecNode } from "../spec.ts";
 import { type Block, blocksOf, Reporter } from "./blocks.ts";
+import { ParseCache, type ParseCacheOptions } from "./cache.ts";
 import { expandShorthands } from "./expand.ts";
 import { interpolate } from "./interpolate.ts";
 import { mergeMaps } from "./merge.ts";
 import { LoadedNode } from "./node.ts";
 import { normalise } from "./normalise.ts";
-import { parseYaml } from "./parse.ts";
 import { referencesOf } from "./rules/references.ts";
 import type { RuleContext } from "./rules/rule.ts";
 import { checkRules } from "./rules.ts";
@@ -33,6 +33,8 @@ export interface LoadOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where relative file names start. */
   readonly cwd: string;
+  /** Remembers parsed files. */
+  readonly cache?: ParseCacheOptions;
 }
 
 export interface LoadResult {
@@ -44,7 +46,7 @@ export interface LoadResult {
 
 export async function loadSpec(options: LoadOptions): Promise<LoadResult> {
   const loader = new Loader(options);
-  const spec = loader.load();
+  const spec = await loader.load();
   const diagnostics = inOrder(loader.diagnostics, loader.sources);
   return spec === undefined || hasErrors(diagnostics) ? { diagnostics } : { spec, diagnostics };
 }
@@ -53,15 +55,17 @@ class Loader {
   readonly diagnostics: Diagnostic[] = [];
   readonly sources: Source[] = [];
   readonly #options: LoadOptions;
+  readonly #cache: ParseCache;
 
   constructor(options: LoadOptions) {
     this.#options = options;
+    this.#cache = new ParseCache(options.cache);
   }
 
-  load(): Spec | undefined {
+  async load(): Promise<Spec | undefined> {
     const { files, variableFiles, variables: given, env } = this.#options;
-    const trees = files.map((file) => this.#read(file));
-    const variableTrees = variableFiles.map((file) => this.#read(file));
+    const trees = await this.#readAll(files);
+    const variableTrees = await this.#readAll(variableFiles);
     // A file that could not be read leaves holes that later steps would report as faults of their own.
     if ([...trees, ...variableTrees].includes(undefined)) return undefined;
     const merged = (trees as MapTree[]).map((tree) => expandShorthands(tree, this.diagnostics)).reduce(mergeMaps);
@@ -72,16 +76,26 @@ class Loader {
     return this.#build(tree, [...variables.inputs, ...inputs]);
   }
 
+  async #readAll(files: readonly string[]): Promise<(MapTree | undefined)[]> {
+    const trees: (MapTree | undefined)[] = [];
+    for (const file of files) trees.push(await this.#read(file));
+    return trees;
+  }
+
   /** A file's tree; undefined where it holds no map, which is then reported. */
-  #read(file: string): MapTree | undefined {
+  async #read(file: string): Promise<MapTree | undefined> {
     const source = readSource(file, this.#options.cwd);
     if (!(source instanceof Source)) {
       this.diagnostics.push(source);
       return undefined;
     }
     this.sources.push(source);
-    const { tree, diagnostics } = parseYaml(source);
+    const known = this.#cache.get(source);
+    if (known?.type === "map") return known;
+    // The YAML library loads only where there is something new to parse.
+    const { tree, diagnostics } = (await import("./parse.ts")).parseYaml(source);
     this.diagnostics.push(...diagnostics);
+    if (tree?.type === "map" && diagnostics.length === 0) this.#cache.put(source, tree);
     if (tree?.type === "map") return tree;
     if (tree !== undefined && !hasErrors(diagnostics)) {
       const what = tree.type === "list" ? "a list" : "a single value";

@@ -21,7 +21,7 @@ export function diffAttributes(
     const isRecorded = Object.hasOwn(recorded, path);
     if (!isRecorded && attribute.isDefault) continue;
     const before = recorded[path];
-    if (isRecorded && canonicalJson(before) === canonicalJson(attribute.value)) continue;
+    if (isRecorded && isEqual(before, attribute.value)) continue;
     const because = identity.because.get(path);
     changes.push({
       path,
@@ -35,6 +35,11 @@ export function diffAttributes(
     if (!identity.attributes.has(path)) changes.push({ path, before, rule: ruleOf(path) });
   }
   return changes.sort((a, b) => STRENGTH.indexOf(b.rule) - STRENGTH.indexOf(a.rule));
+}
+
+/** Most values are scalars, and most have not changed. */
+function isEqual(a: Value | undefined, b: Value): boolean {
+  return a === b || (typeof b === "object" && canonicalJson(a) === canonicalJson(b));
 }
 
 /** The action that attribute changes ask for where the kind does not decide itself. */

@@ -245,7 +245,10 @@ function planQueues(input: PlanInput, changes: readonly Change[]): readonly Queu
     if (!takesSlot(change)) continue;
     for (const to of change.dependsOn) {
       const node = input.spec?.nodes.get(to);
-      if (node && input.kinds.get(node.kind)?.slots) byServer.set(to, [...(byServer.get(to) ?? []), change.address]);
+      if (!node || !input.kinds.get(node.kind)?.slots) continue;
+      const users = byServer.get(to);
+      if (users) users.push(change.address);
+      else byServer.set(to, [change.address]);
     }
   }
   const queues: Queue[] = [];
