@@ -1,10 +1,10 @@
 // What does starting rlcli cost, as a multiple of starting Node? Fresh processes, the order of the variants turned from
 // round to round, medians of 20. Not measured: the first start after a boot, and Node's compile cache while it fills
 // (one round is thrown away). Writes results/startup.json; `--check` fails where a ratio is above its bound.
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { cpus, loadavg, totalmem } from "node:os";
+import { spawnSync } from "node:child_process";
+import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
+import { median, writeReceipt } from "./receipt.mjs";
 
 const ROUNDS = 20;
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -27,12 +27,6 @@ function timeOnce({ name, args }) {
   return ms;
 }
 
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
 const round = (ms) => Math.round(ms * 100) / 100;
 
 function measure() {
@@ -53,28 +47,14 @@ function measure() {
   }));
 }
 
-const load = round(loadavg()[0]);
+const loadBefore = loadavg()[0];
 const variants = measure();
-const receipt = {
-  formatVersion: 1,
+writeReceipt("startup", {
   question: "What does starting rlcli cost, as a multiple of starting Node?",
-  command: "node benchmarks/startup.bench.mjs",
-  commit: execFileSync("git", ["rev-parse", "HEAD"], { cwd: root, encoding: "utf8" }).trim(),
-  version: JSON.parse(readFileSync(`${root}package.json`, "utf8")).version,
-  node: process.version,
-  machine: {
-    platform: `${process.platform} ${process.arch}`,
-    cpu: cpus()[0]?.model ?? "",
-    cores: cpus().length,
-    memoryGiB: Math.round(totalmem() / 2 ** 30),
-    /** Over the last minute, before the first round: above the number of cores, ratios still hold and times do not. */
-    load,
-  },
   rounds: ROUNDS,
+  loadAverage: { before: loadBefore, after: loadavg()[0] },
   variants,
-};
-mkdirSync(new URL("results/", import.meta.url), { recursive: true });
-writeFileSync(new URL("results/startup.json", import.meta.url), `${JSON.stringify(receipt, null, 2)}\n`);
+});
 for (const { name, medianMs, ratio, bound } of variants)
   process.stdout.write(
     `${name.padEnd(30)} ${medianMs.toFixed(1).padStart(7)} ms  ${ratio.toFixed(2)}x${bound ? ` (bound ${bound}x)` : ""}\n`,
