@@ -1,6 +1,7 @@
 /** The last resort for a record that cannot be stored: a file beside the user, and the command that puts it back. */
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseAddress } from "../address.ts";
 import { type Diagnostic, diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
 import { writeFileWhole } from "../files.ts";
 import type { StateRecordDraft } from "../state-record.ts";
@@ -12,6 +13,27 @@ export interface RecoveryFile {
   readonly formatVersion: typeof RECOVERY_VERSION;
   readonly expect: number;
   readonly draft: StateRecordDraft;
+}
+
+const STATUSES: readonly string[] = ["ready", "working", "interrupted", "failed"];
+
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+/** Whether something read is a whole recovery file: half of one would damage the state it is to mend. */
+export function isRecoveryFile(value: unknown): value is RecoveryFile {
+  const { formatVersion, expect, draft } = (value ?? {}) as Partial<RecoveryFile>;
+  return (
+    formatVersion === RECOVERY_VERSION &&
+    Number.isInteger(expect) &&
+    draft !== undefined &&
+    parseAddress(String(draft?.address)) !== undefined &&
+    /^sha256:[0-9a-f]{64}$/.test(draft.hash) &&
+    Number.isInteger(draft.incarnation) &&
+    STATUSES.includes(draft.status) &&
+    isObject(draft.attributes) &&
+    isObject(draft.results) &&
+    Array.isArray(draft.dependsOn)
+  );
 }
 
 /** The store cannot be used at all, as against a rival's write. */

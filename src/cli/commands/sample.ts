@@ -45,6 +45,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
   const { url, token } = await target.connect();
   const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
   try {
+    await answers(client);
     const session = await client.createSession({ tags: ["rlcli sample"] });
     const sampler =
       path === undefined
@@ -71,6 +72,18 @@ export async function sample(context: CommandContext, run: string | undefined, f
     await client.close();
   }
 }
+
+/** A server that is not there is said at once: whoever waits for an answer should not wait through all retries for it. */
+async function answers(client: TinkerClient): Promise<void> {
+  try {
+    await client.health({ timeoutMs: HEALTH_TIMEOUT_MS });
+  } catch (error) {
+    // A server may have no health to tell of; the request itself will show.
+    if (error instanceof TinkerError && error.kind === "network") throw error;
+  }
+}
+
+const HEALTH_TIMEOUT_MS = 10_000;
 
 /** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
 async function checkpointOf(target: Target, run: string | undefined, flags: SampleFlags): Promise<string | undefined> {

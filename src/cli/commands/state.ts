@@ -4,7 +4,7 @@ import type { Address } from "../../address.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { withLease } from "../../state/lease.ts";
-import { RECOVERY_VERSION, type RecoveryFile } from "../../state/recovery.ts";
+import { isRecoveryFile } from "../../state/recovery.ts";
 import type { StateRecord } from "../../state-record.ts";
 import { didYouMean } from "../../suggest.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -116,21 +116,22 @@ export async function output(
 
 /** Puts a record back that an apply could not store. Refused if the state has moved on since. */
 export async function statePush(context: CommandContext, file: string, flags: Partial<SpecOptions>): Promise<ExitCode> {
-  let saved: RecoveryFile;
+  let saved: unknown;
   try {
-    saved = JSON.parse(readFileSync(file, "utf8")) as RecoveryFile;
+    saved = JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
     return fail("RL9009", `${file} is not a recovery file: ${messageOf(error)}.`);
   }
-  if (saved.formatVersion !== RECOVERY_VERSION || typeof saved.draft?.address !== "string") {
-    fail(
+  if (!isRecoveryFile(saved)) {
+    return fail(
       "RL9009",
       `${file} is not a recovery file of this version of rlcli. It should be one that a failed apply named.`,
     );
   }
+  const { draft, expect } = saved;
   const { store } = await openState(context, flags);
-  const written = await withLease(store, saved.draft.address, "rlcli state push", (lease) =>
-    store.write(saved.draft, { expect: saved.expect, fence: lease.record.token }),
+  const written = await withLease(store, draft.address, "rlcli state push", (lease) =>
+    store.write(draft, { expect, fence: lease.record.token }),
   );
   context.out(`Stored ${written.address} as version ${written.version}. ${file} is not needed any more.\n`);
   return EXIT.done;

@@ -278,13 +278,13 @@ export class LocalStateStore implements StateStore {
 }
 
 function checked(record: StateRecord, where: string): StateRecord {
-  if (record.formatVersion > STATE_VERSION) {
+  if (record?.formatVersion > STATE_VERSION) {
     fail(
       "RL3006",
       `${where} has formatVersion ${record.formatVersion}; this rlcli reads up to ${STATE_VERSION}. Use the newer one.`,
     );
   }
-  if (typeof record.address !== "string" || typeof record.hash !== "string" || typeof record.attributes !== "object") {
+  if (typeof record?.address !== "string" || typeof record.hash !== "string" || typeof record.attributes !== "object") {
     fail(
       "RL3001",
       `${where} lacks required fields, so it is not a state record. Remove it to go back to the version before.`,
