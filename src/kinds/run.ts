@@ -214,7 +214,8 @@ function outcomeOf(end: RunEnd | undefined, folder: string, address: Address): O
       diagnostics: [diagnostic("RL4003", detail, { severity: "error", address })],
     };
   }
-  const summary = `step ${end.step}`;
+  const { loss } = measuredAt(folder, end.step);
+  const summary = `step ${end.step}${loss === undefined ? "" : `, loss ${loss.toFixed(4)}`}`;
   if (end.status === "complete") return { status: "done", record: "by-worker", summary };
   return { status: end.status, record: "by-worker", diagnostics: end.diagnostics ?? [], summary };
 }
