@@ -1,4 +1,6 @@
 /** From what a user names (a run, a checkpoint, a model, a URL) to a connected server and weights on it. */
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { type Address, parseAddress } from "../address.ts";
 import { diagnostic, fail, RlcliError } from "../diagnostic.ts";
 import { type Connection, connect, type ServerSettings, serverSettings } from "../kinds/connect.ts";
@@ -57,7 +59,8 @@ async function openAdhocServer(context: CommandContext, { model, baseUrl }: Targ
 
 /** A model folder given on the command line is meant from where the user stands. */
 export function absoluteModel(context: CommandContext, model: string): string {
-  return /^\.{1,2}\//.test(model) ? new URL(model, `file://${context.cwd}/`).pathname : model;
+  const path = resolve(context.cwd, model);
+  return /^\.{1,2}(\/|$)/.test(model) || existsSync(join(path, "config.json")) ? path : model;
 }
 
 function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {

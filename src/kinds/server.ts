@@ -4,10 +4,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Drift } from "../change.ts";
+import type { DiagnosticCode } from "../codes.ts";
 import { type Diagnostic, diagnostic } from "../diagnostic.ts";
 import { digestJson } from "../digest.ts";
 import type { ActContext, Identity, Kind, Outcome, ProjectContext, ReadContext, Resolved } from "../kind.ts";
 import { isAlive, signalProcess } from "../process.ts";
+import { isBuiltinModel } from "../servers/builtin.ts";
+import { TINY_MODEL } from "../servers/embedded/tiny.ts";
 import { listUsers, readRuntime, stopServer } from "../servers/runtime.ts";
 import type { SpecNode } from "../spec.ts";
 import { plainIdentity, ruleOf, stringAt } from "./attributes.ts";
@@ -31,18 +34,28 @@ const STOP_TIMEOUT_MS = 60_000;
 
 async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<Resolved<ServerFacts>> {
   const settings = serverSettings(node);
-  const unsupported = ["jax", "fsdp", "megatron"].includes(settings.backend);
-  const diagnostics: Diagnostic[] = unsupported
-    ? [
-        diagnostic(
-          "RL5011",
-          `This version of rlcli does not start ${settings.backend} servers. Start SkyRL yourself and use \`backend: external\` with its \`url\`, or \`backend: embedded\`.`,
-          { address: node.address, range: node.rangeOf("backend"), sourceLine: node.lineOf(node.rangeOf("backend")) },
-        ),
-      ]
-    : [];
   const { revision, inputs } = await modelRevision(settings.model, project, signal);
-  return { facts: { model: settings.model, revision }, inputs, diagnostics };
+  const { backend, model } = settings;
+  const fault = (field: string, code: DiagnosticCode, detail: string): readonly Diagnostic[] => {
+    const range = node.rangeOf(field);
+    return [diagnostic(code, detail, { address: node.address, range, sourceLine: node.lineOf(range) })];
+  };
+  let diagnostics: readonly Diagnostic[] = [];
+  if (["jax", "fsdp", "megatron"].includes(backend))
+    diagnostics = fault(
+      "backend",
+      "RL5011",
+      `This version of rlcli does not start ${backend} servers. Start SkyRL yourself and use \`backend: external\` with its \`url\`, or \`backend: embedded\`.`,
+    );
+  else if (isBuiltinModel(model) && model !== TINY_MODEL)
+    diagnostics = fault("model", "RL5001", `There is no built-in model ${model}. Did you mean \`${TINY_MODEL}\`?`);
+  else if (backend === "embedded" && revision === null)
+    diagnostics = fault(
+      "model",
+      "RL5010",
+      `${model} is not a folder on this machine, and the embedded server loads its weights from one. Download the model and give its folder as \`model\`, or use ${TINY_MODEL} for a first try.`,
+    );
+  return { facts: { model, revision }, inputs, diagnostics };
 }
 
 async function read(context: ReadContext) {

@@ -1,5 +1,5 @@
 /** Verbs without a spec: import, train sl, serve, sample, in pipes as the README shows them. */
-import { readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { QUESTIONS, TestProject } from "./project.ts";
@@ -127,6 +127,25 @@ describe("serve and sample", () => {
     expect(ask()).toBe(ask());
     expect(project.ok("serve", "stop", "--base-model", "builtin:tiny")).toContain("has stopped");
     expect(project.run(["serve", "status", "--base-model", "builtin:tiny"]).code).toBe(1);
+  });
+
+  test("a model that is not there is said by the plan, not first by the apply", () => {
+    const project = newProject();
+    const plan = (model: string) =>
+      project.run(["train", "sl", "--dataset", "traces.jsonl", "--model", model, "--dry-run"]);
+    for (const [model, code] of [
+      ["builtin:huge", "RL5001"],
+      ["Qwen/Qwen3-4B", "RL5010"],
+      ["./nowhere", "RL5002"],
+    ] as const) {
+      const { code: exit, err } = plan(model);
+      expect(exit).toBe(1);
+      expect(err).toContain(code);
+    }
+    const folder = new URL("../fixtures/tiny-qwen3", import.meta.url).pathname;
+    mkdirSync(join(project.folder, "my models"));
+    symlinkSync(folder, join(project.folder, "my models/tiny"));
+    for (const model of ["my models/tiny", "./my models/tiny"]) expect(plan(model).code, model).toBe(0);
   });
 
   test("an unknown model is a diagnostic, not a stack trace", () => {
