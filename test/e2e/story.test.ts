@@ -139,6 +139,11 @@ describe("the story of a spec", () => {
     project.write("rlcli.yaml", SPEC.slice(0, SPEC.indexOf("runs:")));
     expect(project.actions()).toEqual({ "run.count": "forget" });
     project.ok("apply", "-y");
+    expect(project.ok("checkpoint", "list", "count")).toContain("forgotten");
+    expect(project.ok("prune", "--dry-run")).not.toContain("run.count");
+    expect(project.ok("prune", "--dry-run", "--forgotten")).toMatch(
+      /run\.count@6 .* [1-9][\d.]* [kM]B {2}its run is forgotten/,
+    );
     project.write("rlcli.yaml", SPEC.replace("steps: 6", "steps: 8"));
     expect(project.actions()).toEqual({ "run.count": "restore" });
     project.ok("apply", "-y");

@@ -6,7 +6,7 @@ import { refresh } from "../../engine/refresh.ts";
 import type { Observation } from "../../kind.ts";
 import { type Doomed, findDoomed, pruneDoomed } from "../../kinds/prune.ts";
 import { kinds } from "../../kinds/registry.ts";
-import type { Kept, RunSeen } from "../../kinds/run/observe.ts";
+import { type Kept, observeRun, type RunSeen, runsWithRecords } from "../../kinds/run/observe.ts";
 import { withLease } from "../../state/lease.ts";
 import { didYouMean } from "../../suggest.ts";
 import { confirm } from "../confirm.ts";
@@ -18,7 +18,7 @@ import { bytes } from "../views/units.ts";
 
 export const CHECKPOINTS_JSON_VERSION = 1;
 
-/** What refresh sees of every run, recorded or only in the spec. */
+/** What is there of every run: in the spec, recorded, or forgotten with its weights kept. */
 async function runsOf(context: CommandContext, open: OpenProject) {
   const { records, diagnostics } = await open.store.list();
   if (diagnostics.length > 0) throw new RlcliError(diagnostics);
@@ -26,6 +26,19 @@ async function runsOf(context: CommandContext, open: OpenProject) {
   const runs = new Map<Address, readonly Kept[]>();
   for (const [address, observation] of seen.observations) {
     if (address.startsWith("run.")) runs.set(address, (observation as Observation<RunSeen>).seen.kept);
+  }
+  for (const address of runsWithRecords(open.context.dataFolder)) {
+    if (runs.has(address)) continue;
+    const forgotten = await observeRun({
+      project: open.context,
+      address,
+      node: undefined,
+      record: undefined,
+      recordOf: (other) => records.get(other),
+      nodeOf: (other) => open.spec?.nodes.get(other),
+      signal: context.outputClosed,
+    });
+    if (forgotten.seen.kept.some((kept) => kept.durable.length > 0)) runs.set(address, forgotten.seen.kept);
   }
   return { records, runs };
 }
@@ -64,7 +77,9 @@ export async function checkpointList(
   }
   if (rows.length === 0) context.err("No checkpoints are kept here.\n");
   for (const row of rows) {
-    const marks = [row.isFinal ? "final" : "", row.isCurrent ? "" : "earlier generation"].filter(Boolean).join(", ");
+    const isForgotten = !records.has(row.address) && !open.spec?.nodes.has(row.address);
+    const past = isForgotten ? "forgotten" : row.isCurrent ? "" : "earlier generation";
+    const marks = [row.isFinal ? "final" : "", past].filter(Boolean).join(", ");
     context.out(
       `${row.address}@${row.step}  ${row.generation}/${row.incarnation}  ${row.sampler ?? row.training}${marks ? `  (${marks})` : ""}\n`,
     );

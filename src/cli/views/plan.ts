@@ -139,6 +139,7 @@ export function renderSummary(changes: readonly Change[], style: Style): string 
     return count > 0 ? [`${count} ${words}`] : [];
   });
   if (counts.length === 0) {
+    if (changes.length === 0) return style.bold("No changes. There is nothing to plan.");
     const what = changes.length === 1 ? "1 resource is" : `${changes.length} resources are`;
     return style.bold(`No changes. ${what} as the spec says.`);
   }

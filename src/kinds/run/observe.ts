@@ -1,7 +1,7 @@
 /** What is really there of a run: every generation and incarnation that left a run record, and who works on it. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { nameOf } from "../../address.ts";
+import { type Address, nameOf, parseAddress } from "../../address.ts";
 import type { Busy, Drift } from "../../change.ts";
 import type { Diagnostic } from "../../diagnostic.ts";
 import { type Digest, shortDigest } from "../../digest.ts";
@@ -24,6 +24,8 @@ export interface Kept {
   readonly folder: string;
   readonly generation: Digest;
   readonly incarnation: number;
+  /** The server that it was trained on. */
+  readonly server?: Address;
   /** Checkpoints that are recorded and, where that could be asked, really there; ascending. */
   readonly durable: readonly KeptCheckpoint[];
   /** Recorded but gone from the server. */
@@ -85,6 +87,13 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
   };
 }
 
+/** Every run that left a run record here, also those that neither the spec nor the state knows any more. */
+export function runsWithRecords(dataFolder: string): readonly Address[] {
+  return list(join(dataFolder, "runs"))
+    .map((name): Address => `run.${name}`)
+    .filter((address) => parseAddress(address) !== undefined);
+}
+
 function recordFolders(folder: string): readonly string[] {
   return list(folder).flatMap((generation) =>
     list(join(folder, generation)).map((incarnation) => join(folder, generation, incarnation)),
@@ -117,6 +126,7 @@ async function keptOf(
     folder,
     generation: order.generation,
     incarnation: order.incarnation,
+    server: order.server,
     durable,
     missing,
     step: progress.step,
