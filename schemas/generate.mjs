@@ -6,6 +6,7 @@ import { cliPage } from "./generate/cli-page.mjs";
 import { diagnosticsPage } from "./generate/diagnostics-page.mjs";
 import { fieldTable } from "./generate/fields.mjs";
 import { importTypeScript } from "./generate/import.mjs";
+import { messagesOf } from "./generate/protobuf.mjs";
 import { resolvedForm } from "./generate/resolve.mjs";
 import { specPage } from "./generate/spec-page.mjs";
 import { typesOf } from "./generate/types.mjs";
@@ -46,6 +47,7 @@ async function generate() {
       files.set("docs/reference/spec.md", specPage(table.blocks));
     }
   }
+  files.set("src/tinker/proto/tinker.gen.ts", await messagesOf(root, "tinker"));
   const { CODES } = await importTypeScript(new URL("src/codes.ts", root));
   files.set("docs/diagnostics.md", diagnosticsPage(CODES));
   const { createProgram } = await importTypeScript(new URL("src/cli/program.ts", root));

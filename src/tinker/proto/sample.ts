@@ -1,0 +1,150 @@
+/** `SampleResponse`: what a sample gives. */
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { bytesOf, readFloat32, readInt32 } from "./bytes.ts";
+import { at, type Decoded, decoding, WireFault } from "./decoded.ts";
+import { readTensor, type TensorData, writeTensor } from "./tensor.ts";
+import {
+  type SampledSequence,
+  SampledSequenceSchema,
+  SampleResponseSchema,
+  StopReason,
+  type TopkLogprobs,
+  TopkLogprobsSchema,
+} from "./tinker.gen.ts";
+
+/** The log-probability of a slot that no token fills. */
+export const NO_LOGPROB = -99_999;
+
+/** The k most probable tokens of each position. Slots that no token fills hold token 0 and `NO_LOGPROB`. */
+export interface TopK {
+  readonly length: number;
+  readonly k: number;
+  /** [length, k] */
+  readonly tokens: Int32Array;
+  /** [length, k] in nats, descending. */
+  readonly logprobs: Float32Array;
+}
+
+export interface SequenceMessage {
+  readonly stopReason: "stop" | "length";
+  /** [T] */
+  readonly tokens: Int32Array;
+  /** [T] in nats. */
+  readonly logprobs?: Float32Array;
+  readonly topk?: TopK;
+}
+
+export interface SampleMessage {
+  readonly sequences: readonly SequenceMessage[];
+  /** By prompt token; NaN where undefined. */
+  readonly promptLogprobs?: Float32Array;
+  readonly topkPrompt?: TopK;
+  readonly promptCacheHitTokens: number;
+  /** float32 [P - 1, K] */
+  readonly targetPromptLogprobs?: TensorData;
+  /** int64 and float32 [P - 1, K] */
+  readonly promptAltTokens?: { readonly tokens: TensorData; readonly logprobs: TensorData };
+}
+
+/** Tokens and log-probabilities of position `i`, without unused slots; undefined if the position has none. */
+export function topkRow(topk: TopK, i: number): { tokens: Int32Array; logprobs: Float32Array } | undefined {
+  const start = i * topk.k;
+  let end = start;
+  while (end < start + topk.k && topk.logprobs[end] !== NO_LOGPROB) end += 1;
+  if (end === start) return undefined;
+  return { tokens: topk.tokens.subarray(start, end), logprobs: topk.logprobs.subarray(start, end) };
+}
+
+/** Rows of any length as a matrix as wide as the widest, at least 1. */
+export function topkOf(rows: readonly (readonly (readonly [number, number])[] | null)[]): TopK {
+  const k = rows.reduce((most, row) => Math.max(most, row?.length ?? 0), 1);
+  const tokens = new Int32Array(rows.length * k);
+  const logprobs = new Float32Array(rows.length * k).fill(NO_LOGPROB);
+  rows.forEach((row, i) => {
+    row?.forEach(([token, logprob], j) => {
+      tokens[i * k + j] = token;
+      logprobs[i * k + j] = logprob;
+    });
+  });
+  return { length: rows.length, k, tokens, logprobs };
+}
+
+export function encodeSampleMessage(message: SampleMessage): Uint8Array<ArrayBuffer> {
+  const { sequences, promptLogprobs, topkPrompt, targetPromptLogprobs, promptAltTokens } = message;
+  const wire = create(SampleResponseSchema, {
+    sequences: sequences.map(writeSequence),
+    promptCacheHitTokens: message.promptCacheHitTokens,
+    ...(promptLogprobs ? { promptLogprobs: bytesOf(promptLogprobs) } : {}),
+    ...(topkPrompt ? { topkPromptLogprobs: writeTopk(topkPrompt) } : {}),
+    ...(targetPromptLogprobs ? { targetPromptLogprobs: writeTensor(targetPromptLogprobs) } : {}),
+    ...(promptAltTokens
+      ? {
+          promptAltTokens: {
+            tokens: writeTensor(promptAltTokens.tokens),
+            logprobs: writeTensor(promptAltTokens.logprobs),
+          },
+        }
+      : {}),
+  });
+  return toBinary(SampleResponseSchema, wire);
+}
+
+export function decodeSampleMessage(bytes: Uint8Array): Decoded<SampleMessage> {
+  return decoding("SampleResponse", () => {
+    const wire = fromBinary(SampleResponseSchema, bytes, { readUnknownFields: false });
+    const { promptLogprobs, topkPromptLogprobs, targetPromptLogprobs, promptAltTokens } = wire;
+    const { tokens, logprobs } = promptAltTokens ?? {};
+    if (promptAltTokens && !(tokens && logprobs)) throw new WireFault("prompt_alt_tokens has no tokens or logprobs");
+    return {
+      sequences: wire.sequences.map((sequence, i) => at(`sequences.${i}`, () => readSequence(sequence))),
+      promptCacheHitTokens: wire.promptCacheHitTokens,
+      ...(promptLogprobs ? { promptLogprobs: at("prompt_logprobs", () => readFloat32(promptLogprobs)) } : {}),
+      ...(topkPromptLogprobs ? { topkPrompt: at("topk_prompt_logprobs", () => readTopk(topkPromptLogprobs)) } : {}),
+      ...(targetPromptLogprobs ? { targetPromptLogprobs: readTensor(targetPromptLogprobs) } : {}),
+      ...(tokens && logprobs
+        ? { promptAltTokens: { tokens: readTensor(tokens), logprobs: readTensor(logprobs) } }
+        : {}),
+    };
+  });
+}
+
+function writeSequence({ stopReason, tokens, logprobs, topk }: SequenceMessage): SampledSequence {
+  return create(SampledSequenceSchema, {
+    stopReason: stopReason === "stop" ? StopReason.STOP : StopReason.LENGTH,
+    tokens: bytesOf(tokens),
+    ...(logprobs ? { logprobs: bytesOf(logprobs) } : {}),
+    ...(topk ? { topkSampledLogprobs: writeTopk(topk) } : {}),
+  });
+}
+
+function readSequence({
+  stopReason,
+  tokens: tokenBytes,
+  logprobs,
+  topkSampledLogprobs,
+}: SampledSequence): SequenceMessage {
+  const tokens = readInt32(tokenBytes);
+  const values = logprobs && readFloat32(logprobs);
+  if (values && values.length !== tokens.length) {
+    throw new WireFault(`${values.length} log-probabilities for ${tokens.length} tokens`);
+  }
+  return {
+    stopReason: stopReason === StopReason.STOP ? "stop" : "length",
+    tokens,
+    ...(values ? { logprobs: values } : {}),
+    ...(topkSampledLogprobs ? { topk: readTopk(topkSampledLogprobs) } : {}),
+  };
+}
+
+function writeTopk({ length, k, tokens, logprobs }: TopK): TopkLogprobs {
+  return create(TopkLogprobsSchema, { tokenIds: bytesOf(tokens), logprobs: bytesOf(logprobs), k, length });
+}
+
+function readTopk({ tokenIds, logprobs: values, k, length }: TopkLogprobs): TopK {
+  const tokens = readInt32(tokenIds);
+  const logprobs = readFloat32(values);
+  if (tokens.length !== k * length || logprobs.length !== k * length) {
+    throw new WireFault(`${tokens.length} tokens and ${logprobs.length} log-probabilities for [${length}, ${k}]`);
+  }
+  return { length, k, tokens, logprobs };
+}
