@@ -282,6 +282,11 @@ export const CODES = table({
     summary: "Secret is not set",
     explanation: "A ${secret.NAME} is read from the environment variable NAME, which is missing or empty.",
   },
+  RL5014: {
+    summary: "Checkpoint cannot be reached",
+    explanation:
+      "A checkpoint is to be deleted, but the server that holds it is not in the spec. Put the server back into the spec.",
+  },
   RL6010: {
     summary: "Imported rows are gone",
     explanation:

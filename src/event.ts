@@ -6,8 +6,11 @@ import type { RunEvent } from "./run-record.ts";
 
 export const EVENT_VERSION = 1;
 
-/** How one address ended. `skipped`: something it needs failed or was interrupted, so it was not started. */
-export type ChangeStatus = "done" | "interrupted" | "failed" | "skipped" | "detached";
+/**
+ * How one address ended. `skipped`: something it needs failed or was interrupted, so it was not started; `waiting`: what it needs
+ * goes on in the background.
+ */
+export type ChangeStatus = "done" | "interrupted" | "failed" | "skipped" | "detached" | "waiting";
 
 export type EngineEvent =
   | {

@@ -3,8 +3,9 @@
  * in a `.rlcli` of its own, so that the same command finds what it did before, and `--emit-spec` can print it.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { stringify } from "yaml";
+import { fail } from "../diagnostic.ts";
 import { digestJson, shortDigest } from "../digest.ts";
 import { writeFileWhole } from "../files.ts";
 import type { CommandContext } from "./context.ts";
@@ -28,4 +29,71 @@ export function adhocSpec(context: CommandContext, verb: string, body: object, i
 
 export function specText(body: object): string {
   return stringify({ rlcli: 1, project: "adhoc", ...body });
+}
+
+export interface ServerChoice {
+  readonly model?: string;
+  readonly baseUrl?: string;
+}
+
+/** Where a server that somebody started by hand is looked for. */
+const USUAL_URL = "http://127.0.0.1:8000";
+const LOOK_TIMEOUT_MS = 1000;
+
+/**
+ * The server block for a verb without a spec: the one at --base-url; else a server at the usual place that serves the model; else
+ * the embedded one for built-in models and local folders.
+ */
+export async function adhocServer(context: CommandContext, { model, baseUrl }: ServerChoice): Promise<object> {
+  if (baseUrl !== undefined) return { backend: "external", url: baseUrl, model: model ?? (await onlyModel(baseUrl)) };
+  const served = await servedModels(USUAL_URL);
+  const [only] = served;
+  if (model === undefined && served.length === 1) return { backend: "external", url: USUAL_URL, model: only };
+  if (model === undefined) {
+    fail(
+      "RL9003",
+      "Say which model: --model builtin:tiny for a first try, --model FOLDER for a small local one, or --base-url URL of a running server.",
+    );
+  }
+  if (served.includes(model)) return { backend: "external", url: USUAL_URL, model };
+  if (model.startsWith("builtin:") || isFolder(context, model)) {
+    return { backend: "embedded", model: absoluteModel(context, model) };
+  }
+  const found =
+    served.length > 0 ? `the server at ${USUAL_URL} has ${served.join(", ")}` : `no server answers at ${USUAL_URL}`;
+  return fail(
+    "RL9003",
+    `\`${model}\` is neither built in nor a folder here, and ${found}. Give --base-url URL of a server that has it, or --model FOLDER.`,
+  );
+}
+
+async function onlyModel(url: string): Promise<string> {
+  const served = await servedModels(url);
+  if (served.length === 1) return served[0] as string;
+  const found = served.length === 0 ? "does not say what it serves (is it running?)" : `serves ${served.join(", ")}`;
+  return fail("RL9003", `The server at ${url} ${found}: say which model with --model.`);
+}
+
+/** Names of the models that a server lists; none where nothing answers. */
+async function servedModels(url: string): Promise<readonly string[]> {
+  const { TinkerClient } = await import("../tinker/client.ts");
+  const client = new TinkerClient({ baseUrl: url });
+  try {
+    await client.health({ timeoutMs: LOOK_TIMEOUT_MS });
+    const models = await client.capabilities({ signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) });
+    return models.flatMap(({ modelName }) => (modelName === undefined ? [] : [modelName]));
+  } catch {
+    return [];
+  } finally {
+    await client.close();
+  }
+}
+
+/** A model folder given on the command line is meant from where the user stands. */
+export function absoluteModel(context: CommandContext, model: string): string {
+  return /^\.{1,2}(\/|$)/.test(model) || isFolder(context, model) ? resolve(context.cwd, model) : model;
+}
+
+function isFolder(context: CommandContext, model: string): boolean {
+  return existsSync(join(resolve(context.cwd, model), "config.json"));
 }

@@ -10,7 +10,7 @@ export function createProgram(run: Run): Command {
     )
     .version(VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
-    .helpCommand(false)
+    .helpCommand("help [command]", "print help for a command")
     .option("-C, --chdir <dir>", "work as if started in this folder")
     .option("--json", "print results as JSON")
     .option("--no-color", "print without colour")

@@ -1,6 +1,4 @@
 /** From what a user names (a run, a checkpoint, a model, a URL) to a connected server and weights on it. */
-import { existsSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { type Address, parseAddress } from "../address.ts";
 import { diagnostic, fail, RlcliError } from "../diagnostic.ts";
 import { type Connection, connect, type ServerSettings, serverSettings } from "../kinds/connect.ts";
@@ -10,7 +8,7 @@ import { runFolder } from "../kinds/run/observe.ts";
 import type { SpecNode } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 import { didYouMean } from "../suggest.ts";
-import { adhocSpec } from "./adhoc.ts";
+import { adhocServer, adhocSpec } from "./adhoc.ts";
 import type { CommandContext } from "./context.ts";
 import { openWith } from "./open.ts";
 import type { SpecOptions } from "./options.ts";
@@ -42,9 +40,8 @@ export async function openTarget(context: CommandContext, flags: TargetFlags): P
 }
 
 async function openAdhocServer(context: CommandContext, { model, baseUrl }: TargetFlags): Promise<OpenProject> {
-  const server = baseUrl
-    ? { backend: "external", url: baseUrl, model: model ?? "builtin:tiny" }
-    : { backend: "embedded", model: absoluteModel(context, model as string) };
+  const choice = { ...(model === undefined ? {} : { model }), ...(baseUrl === undefined ? {} : { baseUrl }) };
+  const server = await adhocServer(context, choice);
   const { file } = adhocSpec(context, "server", { servers: { default: server } });
   const open = await openProject({
     files: [file],
@@ -55,12 +52,6 @@ async function openAdhocServer(context: CommandContext, { model, baseUrl }: Targ
   });
   if (!open.spec) throw new RlcliError(open.diagnostics);
   return open;
-}
-
-/** A model folder given on the command line is meant from where the user stands. */
-export function absoluteModel(context: CommandContext, model: string): string {
-  const path = resolve(context.cwd, model);
-  return /^\.{1,2}(\/|$)/.test(model) || existsSync(join(path, "config.json")) ? path : model;
 }
 
 function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {

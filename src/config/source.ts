@@ -1,5 +1,5 @@
 /** A file's decoded text and the way from an offset in it to line and column. */
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import type { DiagnosticCode } from "../codes.ts";
 import {
@@ -136,8 +136,12 @@ function findFault(text: string, bytes: Uint8Array): { at: number; what: string 
 /** Reads and decodes a file, byte-order mark removed; a fault is a diagnostic. */
 export function readSource(file: string, cwd: string): Source | Diagnostic {
   const path = resolve(cwd, file);
+  if (file === "") return diagnostic("RL1001", "The name of the spec file is empty.");
   let bytes: Uint8Array;
   try {
+    // A pipe (`-f <(…)`) is read to its end; a device may have none.
+    if (statSync(path).isCharacterDevice())
+      return diagnostic("RL1001", `\`${file}\` is a device, not a file with a spec.`);
     bytes = readFileSync(path);
   } catch (error) {
     return diagnostic("RL1001", openFault(file, error));

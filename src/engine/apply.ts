@@ -83,11 +83,22 @@ export async function applyChanges(input: ApplyInput): Promise<ApplyResult> {
     return result.status === "done" ? "done" : "blocked";
   });
   for (const change of acting) {
-    if (!results.has(change.address)) results.set(change.address, { status: "skipped", diagnostics: [] });
+    if (!results.has(change.address))
+      results.set(change.address, { status: whyNotStarted(change, results), diagnostics: [] });
   }
   const counts = countStatuses(results.values());
   input.emit({ type: "apply.end", at: at(), counts, seconds: (input.now().getTime() - startedAt) / 1000 });
   return { results, counts, diagnostics: [...results.values()].flatMap((result) => result.diagnostics) };
+}
+
+/** Changes come after what they need, so the needs of one have their end or their reason by now. */
+function whyNotStarted(change: Change, results: ReadonlyMap<Address, ChangeResult>): ChangeStatus {
+  const unmet = change.dependsOn
+    .map((need) => results.get(need)?.status)
+    .filter((status) => status !== undefined && status !== "done");
+  return unmet.length > 0 && unmet.every((status) => status === "detached" || status === "waiting")
+    ? "waiting"
+    : "skipped";
 }
 
 function slotsOf(input: ApplyInput, address: Address): number | undefined {
@@ -201,7 +212,14 @@ function summaryOf(outcome: Outcome): { summary?: string } {
 }
 
 function countStatuses(results: Iterable<ChangeResult>): Record<ChangeStatus, number> {
-  const counts: Record<ChangeStatus, number> = { done: 0, interrupted: 0, failed: 0, skipped: 0, detached: 0 };
+  const counts: Record<ChangeStatus, number> = {
+    done: 0,
+    interrupted: 0,
+    failed: 0,
+    skipped: 0,
+    detached: 0,
+    waiting: 0,
+  };
   for (const result of results) counts[result.status] += 1;
   return counts;
 }

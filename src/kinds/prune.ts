@@ -7,6 +7,7 @@ import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Address } from "../address.ts";
 import { datasetFolder } from "../datasets/dataset.ts";
+import { fail } from "../diagnostic.ts";
 import { shortDigest } from "../digest.ts";
 import { JsonLinesFile } from "../files.ts";
 import type { ProjectContext } from "../kind.ts";
@@ -97,7 +98,15 @@ function doom(input: PruneInput, address: Address, kept: Kept, checkpoint: KeptC
     address,
     bytes: paths.reduce((sum, path) => sum + sizeOf(folder, path), 0),
     async delete(signal) {
-      await deleteCheckpoints({ project, server, node: spec?.nodes.get(server), signal }, paths);
+      const deleted = await deleteCheckpoints({ project, server, node: spec?.nodes.get(server), signal }, paths);
+      // What lies on a server that the spec no longer names cannot be reached: it is not to be written down as gone.
+      if (deleted === 0) {
+        fail(
+          "RL5014",
+          `The checkpoint of ${address} at step ${checkpoint.step} is not in ${server}'s folder, and the spec does not name the server that has it. Put ${server} back into the spec to delete it there.`,
+          { address },
+        );
+      }
       const list = new JsonLinesFile(join(kept.folder, "checkpoints.jsonl"));
       list.append({ t: "pruned", at: new Date().toISOString(), step: checkpoint.step } satisfies CheckpointLine);
       list.sync();

@@ -124,7 +124,9 @@ async function trainOn(run: Run): Promise<"complete" | "interrupted"> {
       if (done > progress.done) progress = { done, at: performance.now(), fruitless: 0 };
       progress.fruitless += error.kind === "network" || error.kind === "busy" ? 0 : 1;
       if (progress.fruitless > MAX_FRUITLESS || performance.now() - progress.at > giveUpAfterMs) throw error;
-      run.record.phase("recovering", error.message);
+      const left = giveUpAfterMs - (performance.now() - progress.at);
+      const limit = new Date(run.deps.now().getTime() + left).toISOString().slice(11, 19);
+      run.record.phase("recovering", `${error.message}; giving up at ${limit} UTC`);
       await sleep(RECOVERY_PAUSE_MS);
     }
   }

@@ -148,6 +148,22 @@ describe("a run that is cut", () => {
     await until(() => project.record("run.count").status === "ready");
     expect(project.weights().equals(whole)).toBe(true);
   });
+
+  test("a detached run is stopped by name, and what starts from it waits for another apply", async () => {
+    const project = newProject(
+      `${LONG}  after: { type: sl, dataset: numbers, from: count, steps: 2, batch_size: 4 }\n`,
+    );
+    const detached = project.run(["apply", "-y", "--detach"]);
+    expect(detached.code).toBe(0);
+    expect(detached.out).toContain("1 waiting for it");
+    await project.reachesStep(3);
+    expect(project.ok("stop", "count")).toMatch(/run\.count has stopped at step \d+/);
+    expect(project.record("run.count").status).toBe("interrupted");
+    expect(project.run(["stop", "count"]).err).toContain("RL9009");
+    expect(project.ok("stop")).toContain("No run is being worked on.");
+    project.ok("apply", "-y");
+    expect(project.weights().equals(whole)).toBe(true);
+  });
 });
 
 describe("what is damaged", () => {

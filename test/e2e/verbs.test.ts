@@ -135,8 +135,8 @@ describe("serve and sample", () => {
       project.run(["train", "sl", "--dataset", "traces.jsonl", "--model", model, "--dry-run"]);
     for (const [model, code] of [
       ["builtin:huge", "RL5001"],
-      ["Qwen/Qwen3-4B", "RL5010"],
-      ["./nowhere", "RL5002"],
+      ["Qwen/Qwen3-4B", "RL9003"],
+      ["./nowhere", "RL9003"],
     ] as const) {
       const { code: exit, err } = plan(model);
       expect(exit).toBe(1);

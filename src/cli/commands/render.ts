@@ -17,11 +17,11 @@ import { didYouMean } from "../../suggest.ts";
 import type { Conversation, Message } from "../../tokens/conversation.ts";
 import { loadRenderer } from "../../tokens/load.ts";
 import type { Rendering, RenderOptions } from "../../tokens/renderer.ts";
+import { absoluteModel } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import { openFolder } from "../project.ts";
-import { absoluteModel } from "../target.ts";
 import { datumsJson, renderDatums } from "../views/render.ts";
 
 export interface RenderFlags extends Partial<SpecOptions> {

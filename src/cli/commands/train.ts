@@ -5,10 +5,9 @@ import { pipeline } from "node:stream/promises";
 import { fail } from "../../diagnostic.ts";
 import { digestFile, shortDigest } from "../../digest.ts";
 import { temporaryName } from "../../files.ts";
-import { adhocSpec, specText } from "../adhoc.ts";
+import { adhocServer, adhocSpec, specText } from "../adhoc.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 import { EXIT } from "../context.ts";
-import { absoluteModel } from "../target.ts";
 import { applyFresh } from "./apply.ts";
 
 export interface TrainFlags {
@@ -34,7 +33,7 @@ export interface TrainFlags {
 
 export async function trainSupervised(context: CommandContext, flags: TrainFlags): Promise<ExitCode> {
   const dataset = flags.dataset === "-" ? await spool(context) : datasetPath(context, flags.dataset);
-  const body = specOf(context, flags, dataset);
+  const body = await specOf(context, flags, dataset);
   if (flags.emitSpec) {
     context.out(specText(body));
     return EXIT.done;
@@ -62,16 +61,8 @@ export async function trainSupervised(context: CommandContext, flags: TrainFlags
   return code;
 }
 
-function specOf(context: CommandContext, flags: TrainFlags, dataset: string): object {
-  if (flags.model === undefined && flags.baseUrl === undefined) {
-    fail(
-      "RL9003",
-      "Say what to train: --model builtin:tiny for a first try, --model FOLDER for a small local model, or --base-url URL of a running server with --model NAME.",
-    );
-  }
-  const server = flags.baseUrl
-    ? { backend: "external", url: flags.baseUrl, model: flags.model ?? "" }
-    : { backend: "embedded", model: absoluteModel(context, flags.model as string) };
+async function specOf(context: CommandContext, flags: TrainFlags, dataset: string): Promise<object> {
+  const server = await adhocServer(context, flags);
   const run: Record<string, unknown> = { type: "sl", dataset: "data" };
   const set = (key: string, value: unknown): void => {
     if (value !== undefined) run[key] = value;

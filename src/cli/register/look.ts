@@ -2,6 +2,7 @@
 
 import type { PruneFlags } from "../commands/checkpoint.ts";
 import type { LogsFlags } from "../commands/status.ts";
+import type { StopFlags } from "../commands/stop.ts";
 import { bindSpecOptions, type SpecOptions, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
@@ -32,6 +33,19 @@ const registerLogs: Register = (program, run) => {
     .option("-f, --follow", "go on until the run ends")
     .action((name: string, flags: LogsFlags) =>
       run(async (context) => (await import("../commands/status.ts")).logs(context, name, flags)),
+    );
+};
+
+const registerStop: Register = (program, run) => {
+  bindSpecOptions(program.command("stop"))
+    .summary("stop training that runs in the background")
+    .description(
+      "Asks the worker of a run to stop at the end of its step, with a checkpoint, and waits for it. The next apply resumes.",
+    )
+    .argument("[run]", "name or address of the run; all that are being worked on without one")
+    .option("--now", "at once; steps after the last checkpoint are repeated")
+    .action((name: string | undefined, flags: StopFlags) =>
+      run(async (context) => (await import("../commands/stop.ts")).stop(context, name, flags)),
     );
 };
 
@@ -97,6 +111,7 @@ const registerPrune: Register = (program, run) => {
 export const LOOK_COMMANDS: readonly Register[] = [
   registerStatus,
   registerLogs,
+  registerStop,
   registerShow,
   registerOutput,
   registerCheckpoint,

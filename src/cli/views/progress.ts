@@ -32,6 +32,7 @@ const DONE_WORDS: Readonly<Record<ChangeStatus, string>> = {
   failed: "failed",
   skipped: "not started",
   detached: "running in the background",
+  waiting: "waiting",
 };
 
 /** Seconds between progress lines of one run where lines cannot be rewritten. */

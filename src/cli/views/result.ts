@@ -6,6 +6,7 @@ export function renderResult({ counts }: ApplyResult, wasStopped: boolean, style
   const parts: string[] = [];
   if (counts.done > 0) parts.push(`${counts.done} done`);
   if (counts.detached > 0) parts.push(`${counts.detached} running in the background`);
+  if (counts.waiting > 0) parts.push(`${counts.waiting} waiting for it`);
   if (counts.interrupted > 0) parts.push(`${counts.interrupted} interrupted`);
   if (counts.failed > 0) parts.push(`${counts.failed} failed`);
   if (counts.skipped > 0) parts.push(`${counts.skipped} not started`);
@@ -15,7 +16,7 @@ export function renderResult({ counts }: ApplyResult, wasStopped: boolean, style
     : style.red(wasStopped ? "Apply stopped:" : "Apply incomplete:");
   const next = isWhole
     ? counts.detached > 0
-      ? " `rlcli status` shows how it goes."
+      ? ` \`rlcli status\` shows how it goes${counts.waiting > 0 ? "; apply again when it has ended" : ""}.`
       : ""
     : " Nothing that was saved is lost; `rlcli plan` shows what is left, `rlcli apply` goes on.";
   return `${head} ${parts.join(", ")}.${next}\n`;

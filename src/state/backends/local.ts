@@ -111,7 +111,7 @@ export class LocalStateStore implements StateStore {
         fail(
           "RL3003",
           `${address} is being worked on by ${purpose} (pid ${process.pid} on ${host}) since ${current.acquiredAt}. ` +
-            "Wait for it to end, watch it with `rlcli logs -f`, or stop that process; its lease then ends by itself.",
+            "Wait for it to end, watch it with `rlcli logs -f`, or stop a run with `rlcli stop`; a dead process's lease ends by itself.",
           { address },
         );
       }
