@@ -6,11 +6,11 @@
 import type { Address, KindName } from "./address.ts";
 import type { Action, AttributeChange, Busy, Change, Drift, Estimate, Lineage } from "./change.ts";
 import type { Diagnostic } from "./diagnostic.ts";
-import type { Digest } from "./digest.ts";
+import { type Digest, digestBytes } from "./digest.ts";
 import type { EngineEvent } from "./event.ts";
 import type { ChangeRule, Spec, SpecAttribute, SpecInput, SpecNode } from "./spec.ts";
 import type { LeaseRecord, RecordStatus, StateRecord, StateRecordDraft } from "./state-record.ts";
-import type { Json, JsonObject, Value } from "./value.ts";
+import { canonicalJson, type Json, type JsonObject, type Value } from "./value.ts";
 
 /** Where things lie and what the surroundings are; passed in, since nothing below the command line reads them itself. */
 export interface ProjectContext {
@@ -194,7 +194,17 @@ export function draftOf(context: ActContext<unknown, unknown>, outcome: OutcomeR
 export function recordedAttributes(identity: Identity | undefined): Record<string, Value> {
   const recorded: Record<string, Value> = {};
   for (const [path, attribute] of identity?.attributes ?? []) {
-    if (!attribute.isDefault) recorded[path] = attribute.value;
+    if (!attribute.isDefault) recorded[path] = recordedValue(attribute.value);
   }
   return recorded;
+}
+
+/** Characters of JSON beyond which a value is recorded as its digest: a list of a thousand files is not worth keeping twice. */
+const LONGEST_RECORDED = 200;
+
+/** A value as records hold it. Whoever compares with a record compares with this. */
+export function recordedValue(value: Value): Value {
+  if (typeof value !== "object" && typeof value !== "string") return value;
+  const text = canonicalJson(value);
+  return text.length > LONGEST_RECORDED ? digestBytes(text) : value;
 }

@@ -1,6 +1,6 @@
 /** Differences between what was recorded and what is desired, attribute by attribute, and the action they ask for. */
 import type { Action, AttributeChange } from "../change.ts";
-import type { Identity } from "../kind.ts";
+import { type Identity, recordedValue } from "../kind.ts";
 import type { ChangeRule } from "../spec.ts";
 import { canonicalJson, type Value } from "../value.ts";
 
@@ -39,7 +39,9 @@ export function diffAttributes(
 
 /** Most values are scalars, and most have not changed. */
 function isEqual(a: Value | undefined, b: Value): boolean {
-  return a === b || (typeof b === "object" && canonicalJson(a) === canonicalJson(b));
+  if (a === b) return true;
+  const recorded = recordedValue(b);
+  return recorded === a || (typeof recorded === "object" && canonicalJson(a) === canonicalJson(recorded));
 }
 
 /** The action that attribute changes ask for where the kind does not decide itself. */

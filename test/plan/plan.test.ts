@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Address } from "../../src/address.ts";
 import type { Change } from "../../src/change.ts";
-import type { Observation } from "../../src/kind.ts";
+import { type Observation, recordedAttributes } from "../../src/kind.ts";
 import { planChanges } from "../../src/plan/plan.ts";
 import type { StateRecord } from "../../src/state-record.ts";
 import { type FakeBlock, fakeKinds, fakeSpec, newWorld } from "./fake.ts";
@@ -214,5 +214,41 @@ describe("planChanges", () => {
     const blocks: Blocks = {};
     for (let at = 0; at < 100_000; at++) blocks[`run.r${at}`] = at === 0 ? {} : { needs: [`run.r${at - 1}`] };
     expect(plan(blocks).changes).toHaveLength(100_000);
+  });
+});
+
+describe("long values", () => {
+  test("are recorded as a digest, compared by it, and still seen to change", () => {
+    const long = (last: string) =>
+      fakeSpec({ "run.a": { note2: [...Array.from({ length: 200 }, (_, at) => `file-${at}`), last] } });
+    const planOf = (spec: ReturnType<typeof fakeSpec>, records: ReadonlyMap<Address, StateRecord>) =>
+      planChanges({
+        spec,
+        kinds: fakeKinds(newWorld()),
+        records,
+        observations: new Map([["run.a" as Address, { status: "present" as const, seen: undefined, drift: [] }]]),
+        facts: new Map([["run.a" as Address, undefined]]),
+        targets: [],
+        replace: [],
+      });
+    const first = planOf(long("x"), new Map());
+    const attributes = recordedAttributes(first.identities.get("run.a"));
+    expect(JSON.stringify(attributes).length).toBeLessThan(200);
+    const record: StateRecord = {
+      formatVersion: 1,
+      address: "run.a",
+      version: 1,
+      status: "ready",
+      hash: first.changes[0]!.after!.hash,
+      incarnation: 1,
+      attributes,
+      dependsOn: [],
+      results: {},
+      updatedAt: "",
+      fence: 1,
+    };
+    const records = new Map([["run.a" as Address, record]]);
+    expect(planOf(long("x"), records).changes[0]).toMatchObject({ action: "none", attributes: [] });
+    expect(planOf(long("y"), records).changes[0]).toMatchObject({ action: "update" });
   });
 });
