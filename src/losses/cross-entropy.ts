@@ -1,13 +1,16 @@
-/** Cross entropy: Σ −w·log p(target), the sum over positions and datums. What it averages over is in the weights. */
-import type { LossDefinition } from "./loss.ts";
+/** Cross entropy: Σ −w·ℓ, the sum over positions and datums. What it averages over is in the weights. */
+import { at, type LossDefinition, WEIGHTS, weighted } from "./loss.ts";
 
 export const crossEntropy: LossDefinition = {
   name: "cross_entropy",
   description: "Negative log-likelihood of the trained tokens.",
   options: [],
-  inputs: ["weights"],
+  inputs: [WEIGHTS],
+  of: "policy",
+  isLinear: true,
   runs: ["sl"],
   backends: ["embedded", "jax", "fsdp", "megatron", "hosted"],
+  evaluate: (datum) => weighted(datum, (i) => [-at(datum.outputs, i), -1]),
 };
 
 /**
@@ -15,10 +18,7 @@ export const crossEntropy: LossDefinition = {
  * returned. Positions of weight 0 count as exactly 0, whatever their log-probability.
  */
 export function crossEntropyLoss(weights: Float32Array, logprobs: Float32Array): number {
-  let sum = 0;
-  for (let i = 0; i < weights.length; i += 1) {
-    const weight = weights[i] as number;
-    if (weight !== 0) sum -= weight * (logprobs[i] as number);
-  }
-  return sum;
+  return crossEntropy
+    .evaluate({ outputs: logprobs, tensors: { weights }, options: {} })
+    .losses.reduce((a, b) => a + b, 0);
 }

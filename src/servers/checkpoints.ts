@@ -3,8 +3,12 @@
  * folder can list and delete them while nothing runs.
  *
  *   checkpoints/<run>/run.json
- *   checkpoints/<run>/weights/<name>/          checkpoint.json, model.safetensors, optimizer.safetensors
- *   checkpoints/<run>/sampler_weights/<name>/  checkpoint.json, model.safetensors
+ *   checkpoints/<run>/weights/<name>/          checkpoint.json, the weights, optimizer.safetensors
+ *   checkpoints/<run>/sampler_weights/<name>/  checkpoint.json, the weights
+ *
+ * The weights of a LoRA model are a PEFT adapter (adapter_config.json, adapter_model.safetensors), those of a fully
+ * trained one a Hugging Face folder (config.json, model.safetensors, the tokenizer's files); a critic has its head in
+ * value_head.safetensors beside them.
  *
  * `<run>` is the model's id with `:` written as `_`. A checkpoint's folder appears by one rename, complete or not at all.
  */
@@ -33,7 +37,14 @@ export interface LoraSettings {
   readonly rank: number;
   readonly alpha: number;
   readonly seed: number;
+  /** Which linear maps have an adapter. */
+  readonly attention: boolean;
+  readonly mlp: boolean;
+  readonly unembedding: boolean;
 }
+
+/** A policy gives log-probabilities of tokens, a critic a value at each. */
+export type ModelRole = "policy" | "critic";
 
 export interface CheckpointInfo extends CheckpointPath {
   readonly formatVersion: typeof CHECKPOINT_VERSION;
@@ -41,6 +52,7 @@ export interface CheckpointInfo extends CheckpointPath {
   /** As clients name it. */
   readonly baseModel: string;
   readonly lora: LoraSettings | null;
+  readonly role: ModelRole;
   /** Optimizer updates in these weights. */
   readonly step: number;
   readonly sizeBytes: number;

@@ -28,6 +28,7 @@ function infoOf(path: CheckpointPath, changes: Partial<CheckpointInfo> = {}): Ch
     at: "2026-01-01T00:00:00.000Z",
     baseModel: "builtin:tiny",
     lora: null,
+    role: "policy",
     step: 1,
     sizeBytes: 3,
     files: {},

@@ -1,5 +1,4 @@
-/** What is inside a checkpoint's folder, and how it is checked when it is read again. */
-import { existsSync } from "node:fs";
+/** Writing checkpoints, and checking them when they are read again. `layout.ts` says how weights lie in them. */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../../diagnostic.ts";
@@ -10,49 +9,45 @@ import {
   type CheckpointInfo,
   type CheckpointPath,
   type LoraSettings,
+  type ModelRole,
   writeCheckpoint,
 } from "../checkpoints.ts";
+import type { ArchiveFiles } from "./layout.ts";
 import type { ComputeSettings, SaveOrder } from "./messages.ts";
-import { encodeTensors, readTensors, type Tensor, type Tensors } from "./safetensors.ts";
+import { readTensors, type Tensor, type Tensors } from "./safetensors.ts";
 import { type OptimizerState, RequestError } from "./trainer.ts";
 
-export const MODEL_FILE = "model.safetensors";
 export const OPTIMIZER_FILE = "optimizer.safetensors";
 
 export interface Archive {
   readonly order: SaveOrder;
   readonly lora: LoraSettings | null;
+  readonly role: ModelRole;
   /** Optimizer updates in the weights. */
   readonly step: number;
-  /** By file name. */
-  readonly files: Readonly<Record<string, Tensors>>;
+  /** Names and contents. */
+  readonly files: ArchiveFiles;
 }
 
 /** Writes a checkpoint whole: complete and synced, or not there. */
 export function writeArchive(
   { serverFolder, baseModel }: Pick<ComputeSettings, "serverFolder" | "baseModel">,
   path: CheckpointPath,
-  { order, lora, step, files }: Archive,
+  { order, lora, role, step, files }: Archive,
 ): CheckpointInfo {
   return writeCheckpoint(serverFolder, path, (folder) => {
     const digests: Record<string, Digest> = {};
     let sizeBytes = 0;
-    for (const [file, tensors] of Object.entries(files)) {
-      const bytes = encodeTensors(tensors);
+    for (const [file, bytes] of files) {
       writeFileWhole(join(folder, file), bytes);
       digests[file] = digestBytes(bytes);
       sizeBytes += bytes.byteLength;
     }
     const { userMetadata, expiresAt } = order;
     const at = new Date().toISOString();
-    const described = { baseModel, lora, step, sizeBytes, files: digests, userMetadata, expiresAt };
+    const described = { baseModel, lora, role, step, sizeBytes, files: digests, userMetadata, expiresAt };
     return { formatVersion: CHECKPOINT_VERSION, ...path, at, ...described };
   });
-}
-
-/** Unnamed sampler weights have no description. */
-export function isNamed(folder: string): boolean {
-  return existsSync(join(folder, "checkpoint.json"));
 }
 
 /** Throws RequestError. */

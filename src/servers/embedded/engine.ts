@@ -2,36 +2,38 @@
  * All computation of one server, without threads or HTTP: the base model, models in training, snapshots being sampled.
  * Operations on models run one after another; sampling goes on between them in turns.
  */
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type CheckpointInfo, type CheckpointPath, checkpointFolder, type LoraSettings } from "../checkpoints.ts";
-import type { Architecture } from "./architecture.ts";
+import { writeFileWhole } from "../../files.ts";
 import {
-  isNamed,
-  joinMoments,
-  MODEL_FILE,
-  OPTIMIZER_FILE,
-  readInfo,
-  readVerified,
-  splitMoments,
-  writeArchive,
-} from "./archive.ts";
+  type CheckpointInfo,
+  type CheckpointPath,
+  checkpointFolder,
+  type LoraSettings,
+  type ModelRole,
+} from "../checkpoints.ts";
+import type { Architecture } from "./architecture.ts";
+import { joinMoments, OPTIMIZER_FILE, readInfo, readVerified, splitMoments, writeArchive } from "./archive.ts";
 import { Decoder } from "./decoder.ts";
 import { type ArrayTree, arrayOf, type Jax } from "./jax.ts";
 import { Kernels } from "./kernels.ts";
+import { layOut, ownNames, tensorFiles } from "./layout.ts";
 import { initialAdapter, mergeAdapter } from "./lora.ts";
 import type { ComputeSettings, ModelFacts, Operation, ResultOf, SaveOrder, WeightSource } from "./messages.ts";
-import { readTensors, type Tensors, writeTensors } from "./safetensors.ts";
+import { encodeTensors, readTensors, type Tensor, type Tensors } from "./safetensors.ts";
 import { type Decode, Sampler } from "./sampler.ts";
 import { loadDecode } from "./text.ts";
 import { type OptimizerState, RequestError, Trainer } from "./trainer.ts";
-import { checkTensors, type Model, PROJECTIONS, parameterCount, projectionShape } from "./weights.ts";
+import { type Model, PROJECTIONS, parameterCount, projectionShape, VALUE_HEAD } from "./weights.ts";
 
 interface TrainedModel {
   readonly trainer: Trainer;
   readonly lora: LoraSettings | null;
+  readonly role: ModelRole;
 }
 
+/** Describes sampler weights without a name, which have no checkpoint.json. */
+const UNNAMED_FILE = "unnamed.json";
 const MOST_PASS_BYTES = 2 ** 31;
 /** Snapshots kept in memory; others are read again from their folder. */
 const MOST_SNAPSHOTS = 8;
@@ -89,7 +91,7 @@ export class Engine {
   #run(operation: Operation): Promise<unknown> | unknown {
     switch (operation.op) {
       case "create":
-        return this.#create(operation.model, operation.lora);
+        return this.#create(operation.model, operation.lora, operation.role);
       case "load":
         return this.#load(operation.model, operation.folder, operation.optimizer);
       case "unload":
@@ -120,24 +122,29 @@ export class Engine {
     return found;
   }
 
-  #create(model: string, lora: LoraSettings | null): null {
+  #create(model: string, lora: LoraSettings | null, role: ModelRole): null {
     const { slots } = this.#settings;
     if (this.#models.size >= slots)
       throw new RequestError(
         `All ${slots} model slots of this server are taken. Unload a model, end its session, or give the server more slots.`,
       );
-    const { architecture, tensors } = this.#base;
-    const trainer =
-      lora === null
-        ? new Trainer(this.#kernels, { architecture, trainable: tensors, frozen: {} })
-        : new Trainer(this.#kernels, {
-            architecture,
-            trainable: initialAdapter(architecture, lora),
-            frozen: this.#frozenBase(),
-            adapterScale: lora.alpha / lora.rank,
-          });
-    this.#models.set(model, { trainer, lora });
+    const trainer = new Trainer(this.#kernels, {
+      architecture: this.#base.architecture,
+      trainable: this.#initial(lora, role),
+      output: role === "critic" ? "values" : "logprobs",
+      ...(lora === null ? { frozen: {} } : { frozen: this.#frozenBase(), adapterScale: lora.alpha / lora.rank }),
+    });
+    this.#models.set(model, { trainer, lora, role });
     return null;
+  }
+
+  /** What a model starts from. A critic's head is zero, so that its first values are. */
+  #initial(lora: LoraSettings | null, role: ModelRole): Tensors {
+    const { architecture, tensors } = this.#base;
+    const own = lora === null ? tensors : initialAdapter(architecture, lora);
+    const { hiddenSize } = architecture;
+    const head = { shape: [1, hiddenSize], data: new Float32Array(hiddenSize) };
+    return role === "critic" ? new Map([...own, [VALUE_HEAD, head]]) : own;
   }
 
   /** The base model's arrays, uploaded once and shared by all adapters. */
@@ -156,62 +163,70 @@ export class Engine {
   }
 
   async #load(model: string, folder: string, withOptimizer: boolean): Promise<null> {
-    const { trainer, lora } = this.#find(model);
+    const found = this.#find(model);
     const info = await readInfo(folder);
-    if ((info.lora?.rank ?? 0) !== (lora?.rank ?? 0))
+    if (describeModel(info) !== describeModel(found))
       throw new RequestError(
-        `The checkpoint was trained with ${describeRank(info.lora)}, the model with ${describeRank(lora)}: they do not fit.`,
+        `The checkpoint is ${describeModel(info)}, the model ${describeModel(found)}: they do not fit.`,
       );
-    const weights = this.#checkTrainable(await readVerified(folder, MODEL_FILE, info), lora, folder);
-    trainer.restore(weights, withOptimizer ? await this.#readOptimizer(folder, info, lora) : undefined);
+    const weights = this.#checkTrainable(await readWeights(folder, info), info, folder);
+    found.trainer.restore(weights, withOptimizer ? await this.#readOptimizer(folder, info) : undefined);
     return null;
   }
 
-  async #readOptimizer(folder: string, info: CheckpointInfo, lora: LoraSettings | null): Promise<OptimizerState> {
+  async #readOptimizer(folder: string, info: CheckpointInfo): Promise<OptimizerState> {
     const { first, second } = splitMoments(await readVerified(folder, OPTIMIZER_FILE, info));
-    const check = (moments: Tensors) => this.#checkTrainable(moments, lora, folder);
+    const check = (moments: Tensors) => this.#checkTrainable(moments, info, folder);
     return { step: info.step, first: check(first), second: check(second) };
   }
 
-  #checkTrainable(found: Tensors, lora: LoraSettings | null, folder: string): Tensors {
-    const { architecture } = this.#base;
-    if (lora === null) return checkTensors(architecture, found, folder);
-    for (const [name, { data }] of initialAdapter(architecture, lora))
+  #checkTrainable(found: Tensors, { lora, role }: Pick<CheckpointInfo, "lora" | "role">, folder: string): Tensors {
+    for (const [name, { data }] of this.#initial(lora, role))
       if (found.get(name)?.data.length !== data.length)
         throw new RequestError(`The checkpoint in ${folder} lacks ${name}, or has it in another shape.`);
     return found;
   }
 
   async #saveWeights(model: string, order: SaveOrder): Promise<CheckpointInfo> {
-    const { trainer, lora } = this.#find(model);
-    const optimizer = await trainer.exportOptimizer();
-    const files = { [MODEL_FILE]: await trainer.exportWeights(), [OPTIMIZER_FILE]: joinMoments(optimizer) };
+    const { trainer, lora, role } = this.#find(model);
+    const optimizer = encodeTensors(joinMoments(await trainer.exportOptimizer()));
+    const weights = layOut(await trainer.exportWeights(), lora, this.#settings.modelFolder);
     const path: CheckpointPath = { run: model, kind: "weights", name: order.name };
-    return writeArchive(this.#settings, path, { order, lora, step: trainer.step, files });
+    const files = new Map([...weights, [OPTIMIZER_FILE, optimizer]]);
+    return writeArchive(this.#settings, path, { order, lora, role, step: trainer.step, files });
   }
 
   async #saveSampler(model: string, order: SaveOrder): Promise<CheckpointInfo> {
-    const { trainer, lora } = this.#find(model);
-    const { tensors } = await this.#snapshot(model);
+    const { trainer, lora, role } = this.#findPolicy(model);
+    const files = layOut(await trainer.exportWeights(), lora, this.#settings.modelFolder);
     const path: CheckpointPath = { run: model, kind: "sampler_weights", name: order.name };
     // The name may have been used before, by a checkpoint that was deleted or is replaced now.
     this.#snapshots.delete(checkpointFolder(this.#settings.serverFolder, path));
-    return writeArchive(this.#settings, path, { order, lora, step: trainer.step, files: { [MODEL_FILE]: tensors } });
+    return writeArchive(this.#settings, path, { order, lora, role, step: trainer.step, files });
   }
 
-  /** For the rest of a session: not synced and not listed, but a file, so that many of them do not fill the memory. */
+  /** For the rest of a session: not synced and not listed, but files, so that many of them do not fill the memory. */
   async #saveUnnamed(model: string, folder: string): Promise<null> {
-    const snapshot = await this.#snapshot(model);
+    const { trainer, lora, role } = this.#findPolicy(model);
+    const weights = await trainer.exportWeights();
     mkdirSync(folder, { recursive: true });
-    writeTensors(join(folder, MODEL_FILE), snapshot.tensors, { durable: false });
-    this.#keep(folder, new Decoder(snapshot));
+    const write = (file: string, bytes: Uint8Array | string) =>
+      writeFileWhole(join(folder, file), bytes, { durable: false });
+    for (const [file, bytes] of layOut(weights, lora, this.#settings.modelFolder)) write(file, bytes);
+    write(UNNAMED_FILE, JSON.stringify({ lora, role }));
+    this.#keep(folder, new Decoder(this.#whole(weights, lora)));
     return null;
   }
 
-  /** The model's weights as of now, in the base's form. */
-  async #snapshot(model: string): Promise<Model> {
-    const { trainer, lora } = this.#find(model);
-    const weights = await trainer.exportWeights();
+  #findPolicy(model: string): TrainedModel {
+    const found = this.#find(model);
+    if (found.role === "critic")
+      throw new RequestError(`Model ${model} is a critic: there is nothing to sample from it.`);
+    return found;
+  }
+
+  /** Trained weights in the base's form. */
+  #whole(weights: Tensors, lora: LoraSettings | null): Model {
     return lora === null
       ? { architecture: this.#base.architecture, tensors: weights }
       : mergeAdapter(this.#base, weights, lora);
@@ -232,11 +247,13 @@ export class Engine {
       this.#snapshots.set(folder, known);
       return known;
     }
-    const found = isNamed(folder)
-      ? await readVerified(folder, MODEL_FILE, await readInfo(folder))
-      : readTensors(join(folder, MODEL_FILE));
-    const { architecture } = this.#base;
-    const decoder = new Decoder({ architecture, tensors: checkTensors(architecture, found, folder) });
+    const unnamed = join(folder, UNNAMED_FILE);
+    const isUnnamed = existsSync(unnamed);
+    const info = isUnnamed ? JSON.parse(readFileSync(unnamed, "utf8")) : await readInfo(folder);
+    const found = isUnnamed
+      ? ownNames(readTensors(join(folder, tensorFiles(info.lora, false)[0] as string)))
+      : await readWeights(folder, info);
+    const decoder = new Decoder(this.#whole(this.#checkTrainable(found, info, folder), info.lora));
     this.#keep(folder, decoder);
     return decoder;
   }
@@ -262,6 +279,18 @@ function longestTrainable({ heads, layers, vocabSize, intermediateSize }: Archit
   return length;
 }
 
-function describeRank(lora: LoraSettings | null): string {
-  return lora === null ? "all weights" : `a LoRA adapter of rank ${lora.rank}`;
+/** The trained tensors of a checkpoint, verified. */
+async function readWeights(folder: string, info: CheckpointInfo): Promise<Tensors> {
+  const parts: (readonly [string, Tensor])[] = [];
+  for (const file of tensorFiles(info.lora, info.role === "critic"))
+    parts.push(...ownNames(await readVerified(folder, file, info)));
+  return new Map(parts);
+}
+
+/** All that decides which tensors a model trains. */
+function describeModel({ lora, role }: Pick<CheckpointInfo, "lora" | "role">): string {
+  if (lora === null) return `a ${role} with all weights trained`;
+  const { attention, mlp, unembedding } = lora;
+  const parts = [attention && "attention", mlp && "MLP", unembedding && "unembedding"].filter(Boolean);
+  return `a ${role} with a LoRA adapter of rank ${lora.rank} on ${parts.join(", ")}`;
 }

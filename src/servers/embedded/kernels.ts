@@ -1,7 +1,7 @@
 /** What all models of a server share: jax-js, the functions compiled so far, and the arrays that depend on shapes only. */
 import { type Architecture, rotaryTables } from "./architecture.ts";
 import { arrayOf, type Jax } from "./jax.ts";
-import { compileOptimizer, compilePass, type OptimizerFunctions, type PassFunctions } from "./step.ts";
+import { compileOptimizer, compilePass, type OptimizerFunctions, type PassFunctions, type PassOutput } from "./step.ts";
 import type { PositionArrays } from "./transformer.ts";
 
 /** Added to the score of a position that may not be seen: exp of it is 0 in float32, and it never makes a NaN. */
@@ -18,11 +18,11 @@ export class Kernels {
     this.optimizer = compileOptimizer(jax);
   }
 
-  pass(architecture: Architecture, loss: string, adapterScale: number | undefined): PassFunctions {
-    const key = JSON.stringify([architecture, loss, adapterScale ?? null]);
+  pass(architecture: Architecture, output: PassOutput, adapterScale: number | undefined): PassFunctions {
+    const key = JSON.stringify([architecture, output, adapterScale ?? null]);
     let functions = this.#passes.get(key);
     if (functions === undefined) {
-      functions = compilePass(this.jax, { architecture, loss, adapterScale });
+      functions = compilePass(this.jax, { architecture, output, adapterScale });
       this.#passes.set(key, functions);
     }
     return functions;

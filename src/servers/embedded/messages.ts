@@ -1,6 +1,6 @@
 /** What the HTTP side and the compute thread say to each other. Everything here survives a structured clone. */
 import type { Diagnostic } from "../../diagnostic.ts";
-import type { CheckpointInfo, LoraSettings } from "../checkpoints.ts";
+import type { CheckpointInfo, LoraSettings, ModelRole } from "../checkpoints.ts";
 import type { Datum } from "./batch.ts";
 import type { SampleRequest, SampleResult } from "./sampler.ts";
 import type { AdamParams, LossCall, PassResult } from "./trainer.ts";
@@ -38,7 +38,7 @@ export interface SaveOrder {
 export type WeightSource = { readonly base: true } | { readonly folder: string };
 
 export type Operation =
-  | { readonly op: "create"; readonly model: string; readonly lora: LoraSettings | null }
+  | { readonly op: "create"; readonly model: string; readonly lora: LoraSettings | null; readonly role: ModelRole }
   | { readonly op: "load"; readonly model: string; readonly folder: string; readonly optimizer: boolean }
   | { readonly op: "unload"; readonly model: string }
   | {

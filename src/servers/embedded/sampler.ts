@@ -5,6 +5,7 @@
  */
 import { chooseToken, logSumExp, type SamplingPolicy, topLogprobs } from "./choice.ts";
 import type { Cache, Decoder, DecoderRow } from "./decoder.ts";
+import { PromptReader, type PromptScores, type PromptWishes } from "./prompt.ts";
 import { uniform } from "./random.ts";
 
 export interface SampleRequest {
@@ -18,23 +19,23 @@ export interface SampleRequest {
   readonly stopTokens: readonly number[];
   /** End a sequence at the token that completes one of them. */
   readonly stopStrings: readonly string[];
-  readonly wantsPromptLogprobs: boolean;
-  /** How many likeliest tokens to list for each prompt position; 0 is none. */
-  readonly topkPromptLogprobs: number;
+  readonly wishes: PromptWishes;
+  /** How many likeliest tokens to list for each sampled one; 0 is none. */
+  readonly topkSampled: number;
 }
 
 export interface SampledSequence {
   readonly tokens: readonly number[];
   /** Of the raw logits, before temperature and limits. */
   readonly logprobs: readonly number[];
+  /** The likeliest tokens in the place of each, where asked for. */
+  readonly topk: readonly (readonly (readonly [number, number])[])[] | null;
   readonly stopReason: "stop" | "length";
 }
 
 export interface SampleResult {
   readonly sequences: readonly SampledSequence[];
-  /** One per prompt token; the first has none. */
-  readonly promptLogprobs: readonly (number | null)[] | null;
-  readonly topkPromptLogprobs: readonly (readonly (readonly [number, number])[] | null)[] | null;
+  readonly prompt: PromptScores;
 }
 
 /** Text of tokens, special ones included. */
@@ -47,8 +48,7 @@ interface Job {
   readonly settle: (result: SampleResult) => void;
   /** There from its first prompt token on. */
   promptCache: Cache | undefined;
-  readonly promptLogprobs: (number | null)[];
-  readonly topk: (readonly (readonly [number, number])[] | null)[];
+  readonly reader: PromptReader;
   /** After the last prompt token; there once the prompt has been read. */
   promptLogits: Float32Array | undefined;
   started: number;
@@ -61,6 +61,7 @@ interface Sequence {
   readonly cache: Cache;
   readonly tokens: number[];
   readonly logprobs: number[];
+  readonly topk: (readonly (readonly [number, number])[])[];
 }
 
 /** Rows of one turn: enough that weights are reused, few enough that a turn stays short. */
@@ -85,8 +86,7 @@ export class Sampler {
         decode,
         settle,
         promptCache: undefined,
-        promptLogprobs: [null],
-        topk: [null],
+        reader: new PromptReader(request),
         promptLogits: undefined,
         started: 0,
         finished: new Array(request.samples),
@@ -122,12 +122,11 @@ export class Sampler {
     // Not further ahead than sequences can start: a prompt that has been read holds a cache.
     for (const job of this.#jobs.slice(0, MOST_SEQUENCES)) {
       if (job.decoder !== decoder || job.promptLogits !== undefined) continue;
-      const { prompt, wantsPromptLogprobs, topkPromptLogprobs } = job.request;
-      const wantsAll = wantsPromptLogprobs || topkPromptLogprobs > 0;
+      const { prompt } = job.request;
       job.promptCache ??= decoder.newCache(prompt.length);
       const cache = job.promptCache;
       for (let position = cache.length; position < prompt.length && rows.length < most; position++) {
-        const wantsLogits = wantsAll || position === prompt.length - 1;
+        const wantsLogits = position === prompt.length - 1 || job.reader.wants(position + 1);
         rows.push({ job, position, row: { cache, token: prompt[position] as number, wantsLogits } });
       }
       if (rows.length >= most) break;
@@ -136,14 +135,8 @@ export class Sampler {
   }
 
   #readPrompt(job: Job, position: number, logits: Float32Array): void {
-    const { prompt, topkPromptLogprobs } = job.request;
-    const next = prompt[position + 1];
-    if (next === undefined) {
-      job.promptLogits = logits;
-      return;
-    }
-    job.promptLogprobs.push((logits[next] as number) - logSumExp(logits));
-    if (topkPromptLogprobs > 0) job.topk.push(topLogprobs(logits, topkPromptLogprobs));
+    if (position === job.request.prompt.length - 1) job.promptLogits = logits;
+    else job.reader.read(position + 1, logits);
   }
 
   /** Starts sequences of requests whose prompt has been read, in the order of the requests, while there is room. */
@@ -162,26 +155,22 @@ export class Sampler {
   /** Appends the next token; true if that ended the sequence. */
   #extend(sequence: Sequence, logits: Float32Array): boolean {
     const { job, index, tokens, logprobs } = sequence;
-    const { seed, policy, maxTokens } = job.request;
+    const { seed, policy, maxTokens, topkSampled } = job.request;
     const token = chooseToken(logits, policy, uniform(seed + index, 0, tokens.length));
     tokens.push(token);
     logprobs.push(Math.fround((logits[token] as number) - logSumExp(logits)));
+    if (topkSampled > 0) sequence.topk.push(topLogprobs(logits, topkSampled));
     const stops = job.request.stopTokens.includes(token) || endsWithStop(job, tokens);
     if (!stops && tokens.length < maxTokens) return false;
-    job.finished[index] = { tokens, logprobs, stopReason: stops ? "stop" : "length" };
+    const topk = topkSampled > 0 ? sequence.topk : null;
+    job.finished[index] = { tokens, logprobs, topk, stopReason: stops ? "stop" : "length" };
     this.#finish(job);
     return true;
   }
 
   #finish(job: Job): void {
-    const { samples, wantsPromptLogprobs, topkPromptLogprobs } = job.request;
     const sequences = job.finished.filter((sequence) => sequence !== undefined);
-    if (sequences.length < samples) return;
-    job.settle({
-      sequences,
-      promptLogprobs: wantsPromptLogprobs || topkPromptLogprobs > 0 ? job.promptLogprobs : null,
-      topkPromptLogprobs: topkPromptLogprobs > 0 ? job.topk : null,
-    });
+    if (sequences.length === job.request.samples) job.settle({ sequences, prompt: job.reader.scores() });
   }
 }
 
@@ -189,7 +178,7 @@ function startSequence(job: Job, index: number): Sequence {
   const { prompt, maxTokens } = job.request;
   // The last token is never read back, so it needs no room.
   const cache = job.decoder.copyCache(job.promptCache as Cache, prompt.length + maxTokens - 1);
-  return { job, index, cache, tokens: [], logprobs: [] };
+  return { job, index, cache, tokens: [], logprobs: [], topk: [] };
 }
 
 /**

@@ -1,70 +1,67 @@
 /**
- * The compiled functions of training. They are made once per architecture, loss and adapter scale, and shared by all
- * models of a server; jax-js compiles each anew for every batch shape it meets, which is why shapes are bucketed.
+ * The compiled functions of training. They are made once per architecture, kind of output and adapter scale, and shared by all
+ * models of a server; jax-js compiles each anew for every batch shape it meets, which is why shapes are bucketed. They
+ * know no losses: a loss comes in as its derivatives by the outputs (`src/losses/loss.ts`), so that another loss or
+ * another option compiles nothing.
  */
 import type { Architecture } from "./architecture.ts";
 import type { ArrayTree, Jax, JaxArray } from "./jax.ts";
-import { findLoss } from "./losses.ts";
-import { logitsOf, type PositionArrays } from "./transformer.ts";
+import { hiddenOf, logitsOf, type PositionArrays, valuesOf } from "./transformer.ts";
 import { EMBEDDING } from "./weights.ts";
 
-/** All `[batch, length]` but the positions and the options, which are scalars. */
+/** Tokens and targets are `[batch, length]`. */
 export type BatchArrays = {
   readonly tokens: JaxArray;
   readonly targets: JaxArray;
-  readonly tensors: ArrayTree;
-  readonly options: ArrayTree;
   readonly positions: PositionArrays;
 };
 
-export type PassArrays = {
-  readonly logprobs: JaxArray;
-  readonly elementwise: JaxArray;
-};
+/** What a pass computes at each position: log p(target), or the value that a critic's head reads off. */
+export type PassOutput = "logprobs" | "values";
 
 /** Every function consumes its arguments. */
 export interface PassFunctions {
-  readonly forward: (trainable: ArrayTree, frozen: ArrayTree, batch: BatchArrays) => PassArrays;
-  /** The gradient of the sum of the elementwise loss, by name of the trainable tensor. */
+  /** `[batch, length]`. */
+  readonly forward: (trainable: ArrayTree, frozen: ArrayTree, batch: BatchArrays) => JaxArray;
+  /** The same, and the gradient of Σ derivatives · outputs by name of the trainable tensor. `derivatives`: `[batch, length]`. */
   readonly forwardBackward: (
     trainable: ArrayTree,
     frozen: ArrayTree,
     batch: BatchArrays,
-  ) => PassArrays & { readonly gradients: ArrayTree };
+    derivatives: JaxArray,
+  ) => { readonly outputs: JaxArray; readonly gradients: ArrayTree };
 }
 
 export interface PassKind {
   readonly architecture: Architecture;
-  readonly loss: string;
+  readonly output: PassOutput;
   /** alpha / rank of a LoRA adapter, or undefined where the whole model is trained. */
   readonly adapterScale: number | undefined;
 }
 
-export function compilePass(jax: Jax, { architecture, loss, adapterScale }: PassKind): PassFunctions {
+export function compilePass(jax: Jax, { architecture, output, adapterScale }: PassKind): PassFunctions {
   const { numpy, nn, jit, tree, valueAndGrad } = jax;
-  const formula = findLoss(loss);
-  if (formula === undefined) throw new Error(`there is no loss ${loss}`);
   const isFull = adapterScale === undefined;
 
   /** From embeddings on, so that the embedding's own gradient can be had without differentiating the lookup. */
-  const lossOf = (
+  const outputsOf = (
     trainable: ArrayTree,
     embeddings: JaxArray,
     frozen: ArrayTree,
-    batch: Omit<BatchArrays, "tokens">,
-  ) => {
-    const [size, length] = batch.targets.shape as [number, number];
+    { targets, positions }: Omit<BatchArrays, "tokens">,
+  ): JaxArray => {
+    const [size, length] = targets.shape as [number, number];
     const weights = isFull
       ? { base: trainable, adapter: {}, adapterScale: 0 }
       : { base: frozen, adapter: trainable, adapterScale };
-    const logits = logitsOf(jax, architecture, weights, { batch: size, length }, embeddings, batch.positions);
-    const chosen = oneHot(jax, batch.targets, architecture.vocabSize);
-    const logprobs = numpy.sum(logits.ref.mul(chosen), -1).sub(nn.logsumexp(logits, -1)).reshape([size, length]);
-    const elementwise = formula.elementwise(jax, logprobs.ref, batch.tensors, batch.options);
-    tree.dispose(trainable);
-    tree.dispose(frozen);
-    tree.dispose(batch.positions);
-    return [numpy.sum(elementwise.ref), { logprobs, elementwise }] as [JaxArray, PassArrays];
+    const hidden = hiddenOf(jax, architecture, weights, { batch: size, length }, embeddings, positions);
+    if (output === "values") {
+      targets.dispose();
+      return valuesOf(jax, trainable, hidden).reshape([size, length]);
+    }
+    const logits = logitsOf(jax, architecture, weights, hidden);
+    const chosen = oneHot(jax, targets, architecture.vocabSize);
+    return numpy.sum(logits.ref.mul(chosen), -1).sub(nn.logsumexp(logits, -1)).reshape([size, length]);
   };
 
   const lookUp = (trainable: ArrayTree, frozen: ArrayTree, tokens: JaxArray): JaxArray => {
@@ -72,24 +69,43 @@ export function compilePass(jax: Jax, { architecture, loss, adapterScale }: Pass
     return numpy.take(table.ref, tokens.reshape([tokens.size]), 0);
   };
 
+  const release = (trainable: ArrayTree, frozen: ArrayTree, positions: PositionArrays) => {
+    for (const part of [trainable, frozen, positions]) tree.dispose(part);
+  };
+
   const forward = jit((trainable: ArrayTree, frozen: ArrayTree, { tokens, ...batch }: BatchArrays) => {
-    const embeddings = lookUp(trainable, frozen, tokens);
-    const [sum, arrays] = lossOf(trainable, embeddings, frozen, batch);
-    sum.dispose();
-    return arrays;
+    const outputs = outputsOf(trainable, lookUp(trainable, frozen, tokens), frozen, batch);
+    release(trainable, frozen, batch.positions);
+    return outputs;
   });
 
-  const differentiate = jit((trainable: ArrayTree, frozen: ArrayTree, { tokens, ...batch }: BatchArrays) => {
-    const embeddings = lookUp(trainable, frozen, tokens);
-    const [[sum, arrays], [gradients, embeddingGradient]] = valueAndGrad(lossOf, { argnums: [0, 1], hasAux: true })(
-      trainable,
-      embeddings,
-      frozen,
-      batch,
-    ) as unknown as [[JaxArray, PassArrays], [ArrayTree, JaxArray]];
-    sum.dispose();
-    return { ...arrays, gradients, embeddingGradient };
-  });
+  /** Σ derivatives · outputs; the outputs beside it. */
+  const linear = (
+    trainable: ArrayTree,
+    embeddings: JaxArray,
+    frozen: ArrayTree,
+    batch: Omit<BatchArrays, "tokens">,
+    derivatives: JaxArray,
+  ) => {
+    const outputs = outputsOf(trainable, embeddings, frozen, batch);
+    release(trainable, frozen, batch.positions);
+    return [numpy.sum(outputs.ref.mul(derivatives)), outputs] as [JaxArray, JaxArray];
+  };
+
+  const differentiate = jit(
+    (trainable: ArrayTree, frozen: ArrayTree, { tokens, ...batch }: BatchArrays, derivatives: JaxArray) => {
+      const embeddings = lookUp(trainable, frozen, tokens);
+      const [[sum, outputs], [gradients, embeddingGradient]] = valueAndGrad(linear, { argnums: [0, 1], hasAux: true })(
+        trainable,
+        embeddings,
+        frozen,
+        batch,
+        derivatives,
+      ) as unknown as [[JaxArray, JaxArray], [ArrayTree, JaxArray]];
+      sum.dispose();
+      return { outputs, gradients, embeddingGradient };
+    },
+  );
 
   // A function of its own: within the other one, jax-js fuses the whole backward pass of the first layer's norm into
   // this product and computes it anew for every vocabulary entry (measured: 61 of 140 ms).
@@ -100,15 +116,15 @@ export function compilePass(jax: Jax, { architecture, loss, adapterScale }: Pass
 
   return {
     forward,
-    forwardBackward: (trainable, frozen, batch) => {
+    forwardBackward: (trainable, frozen, batch, derivatives) => {
       const tokens = isFull ? batch.tokens.ref : undefined;
-      const { embeddingGradient, gradients, ...arrays } = differentiate(trainable, frozen, batch);
+      const { embeddingGradient, gradients, outputs } = differentiate(trainable, frozen, batch, derivatives);
       if (tokens === undefined) {
         embeddingGradient.dispose();
-        return { ...arrays, gradients };
+        return { outputs, gradients };
       }
       const whole = addLookUp(gradients[EMBEDDING] as JaxArray, tokens, embeddingGradient);
-      return { ...arrays, gradients: { ...gradients, [EMBEDDING]: whole } };
+      return { outputs, gradients: { ...gradients, [EMBEDDING]: whole } };
     },
   };
 }

@@ -3,13 +3,14 @@
  * class owns and frees. Full training makes the whole model trainable; LoRA freezes it and trains an adapter tree
  * beside it, through the same code.
  */
+import type { LossDefinition, LossTerms } from "../../losses/loss.ts";
+import { lossNamed } from "../../losses/registry.ts";
 import type { Architecture } from "./architecture.ts";
 import { type Batch, type Datum, padRows, planBatches } from "./batch.ts";
 import { type ArrayTree, arrayOf, type JaxArray, scalarOf } from "./jax.ts";
 import type { Kernels } from "./kernels.ts";
-import { findLoss } from "./losses.ts";
 import type { Tensor, Tensors } from "./safetensors.ts";
-import type { BatchArrays } from "./step.ts";
+import type { BatchArrays, PassFunctions, PassOutput } from "./step.ts";
 
 /** Protocol document, 5.5; the defaults are the SDK's. */
 export interface AdamParams {
@@ -39,13 +40,14 @@ export interface OptimizerState {
 }
 
 export interface RowResult {
-  /** log p(target), one per position. */
-  readonly logprobs: Float32Array;
+  /** log p(target) or, of a critic, the value: one per position. */
+  readonly outputs: Float32Array;
   /** The loss at each position, before the sum. */
   readonly elementwiseLoss: Float32Array;
 }
 
 export interface PassResult {
+  readonly output: PassOutput;
   /** In the request's order. */
   readonly rows: readonly RowResult[];
   /** Σ over rows and positions, added in the request's order in double precision. */
@@ -54,6 +56,7 @@ export interface PassResult {
 
 export interface LossCall {
   readonly name: string;
+  /** Every option of the loss. */
   readonly options: Readonly<Record<string, number>>;
 }
 
@@ -69,6 +72,8 @@ export interface TrainerOptions {
   readonly frozen: ArrayTree;
   /** alpha / rank for LoRA. */
   readonly adapterScale?: number;
+  /** What a pass computes; a critic's values need its head among the trainable tensors. */
+  readonly output?: PassOutput;
 }
 
 export class Trainer {
@@ -93,28 +98,45 @@ export class Trainer {
     return this.#step;
   }
 
-  /** Log-probabilities and losses without gradients. Throws RequestError where a loss is not finite. */
-  async forward(data: readonly Datum[], loss: LossCall): Promise<PassResult> {
-    const pass = this.#kernels.pass(this.#options.architecture, loss.name, this.#options.adapterScale);
-    return this.#run(data, loss, (batch) =>
-      pass.forward(this.#refs(this.#weights), this.#refs(this.#options.frozen), batch),
-    );
+  get output(): PassOutput {
+    return this.#options.output ?? "logprobs";
   }
 
-  /** Adds the gradient of the loss's sum to what has accumulated; all of it or, on an error, nothing. */
+  /** Outputs and losses without gradients. Throws RequestError where a loss is not finite. */
+  async forward(data: readonly Datum[], loss: LossCall): Promise<PassResult> {
+    const outputs = await this.#forward(data);
+    return this.#resultOf(outputs, evaluate(this.#lossOf(loss), data, outputs, loss));
+  }
+
+  /**
+   * Adds the gradient of the loss's sum to what has accumulated; all of it or, on an error, nothing. A loss that is not
+   * linear in the outputs takes a forward pass first, to know its derivatives.
+   */
   async forwardBackward(data: readonly Datum[], loss: LossCall): Promise<PassResult> {
-    const pass = this.#kernels.pass(this.#options.architecture, loss.name, this.#options.adapterScale);
+    const definition = this.#lossOf(loss);
+    const known = definition.isLinear ? undefined : await this.#forward(data);
+    const before = evaluate(definition, data, known ?? data.map(({ tokens }) => new Float32Array(tokens.length)), loss);
+    const derivatives = before.map((terms) => Float32Array.from(terms.derivatives));
+    if (known) this.#resultOf(known, before);
+    if (!derivatives.every((row) => row.every(Number.isFinite))) refuseNotFinite();
     let sum: ArrayTree | undefined;
     try {
-      const result = await this.#run(data, loss, (batch) => {
-        const { gradients, ...arrays } = pass.forwardBackward(
+      const outputs = await this.#run(data, (batch) => {
+        const rows = padRows(
+          batch,
+          (count) => new Float32Array(count),
+          (row) => derivatives[row] as Float32Array,
+        );
+        const pass = this.#pass().forwardBackward(
           this.#refs(this.#weights),
           this.#refs(this.#options.frozen),
-          batch,
+          this.#batchArrays(batch, data),
+          this.#kernels.jax.numpy.array(rows).reshape([batch.size, batch.length]),
         );
-        sum = sum === undefined ? gradients : this.#kernels.optimizer.add(sum, gradients);
-        return arrays;
+        sum = sum === undefined ? pass.gradients : this.#kernels.optimizer.add(sum, pass.gradients);
+        return pass.outputs;
       });
+      const result = this.#resultOf(outputs, known ? before : evaluate(definition, data, outputs, loss));
       if (sum !== undefined)
         this.#gradients = this.#gradients === undefined ? sum : this.#kernels.optimizer.add(this.#gradients, sum);
       sum = undefined;
@@ -185,44 +207,65 @@ export class Trainer {
     this.#gradients = undefined;
   }
 
-  async #run(
-    data: readonly Datum[],
-    loss: LossCall,
-    pass: (batch: BatchArrays) => { logprobs: JaxArray; elementwise: JaxArray },
-  ): Promise<PassResult> {
-    const rows: RowResult[] = new Array(data.length);
-    for (const batch of planBatches(data)) {
-      const { logprobs, elementwise } = pass(this.#batchArrays(batch, data, loss));
-      const all = { logprobs: await readFloats(logprobs), elementwiseLoss: await readFloats(elementwise) };
-      batch.rows.forEach((row, i) => {
-        const end = i * batch.length + (data[row] as Datum).tokens.length;
-        const cut = (values: Float32Array) => values.slice(i * batch.length, end);
-        rows[row] = { logprobs: cut(all.logprobs), elementwiseLoss: cut(all.elementwiseLoss) };
-      });
-    }
-    const lossSum = rows.reduce((sum, row) => row.elementwiseLoss.reduce((part, value) => part + value, sum), 0);
-    if (!Number.isFinite(lossSum))
-      throw new RequestError("The loss is not a finite number for these inputs, so the request was dropped.");
-    return { rows, lossSum };
+  #lossOf({ name }: LossCall): LossDefinition {
+    const loss = lossNamed(name);
+    if (loss === undefined) throw new Error(`there is no loss ${name}`);
+    const expected = this.output === "values" ? "critic" : "policy";
+    if (loss.of !== expected)
+      throw new RequestError(`${name} is a loss for a ${loss.of}, and this model is a ${expected}.`);
+    return loss;
   }
 
-  #batchArrays(batch: Batch, data: readonly Datum[], loss: LossCall): BatchArrays {
+  #pass(): PassFunctions {
+    return this.#kernels.pass(this.#options.architecture, this.output, this.#options.adapterScale);
+  }
+
+  #forward(data: readonly Datum[]): Promise<readonly Float32Array[]> {
+    return this.#run(data, (batch) =>
+      this.#pass().forward(this.#refs(this.#weights), this.#refs(this.#options.frozen), this.#batchArrays(batch, data)),
+    );
+  }
+
+  /** The outputs of each datum, [N], in the request's order. */
+  async #run(data: readonly Datum[], pass: (batch: Batch) => JaxArray): Promise<readonly Float32Array[]> {
+    const rows: Float32Array[] = new Array(data.length);
+    for (const batch of planBatches(data)) {
+      const all = await readFloats(pass(batch));
+      batch.rows.forEach((row, i) => {
+        const from = i * batch.length;
+        rows[row] = all.slice(from, from + (data[row] as Datum).tokens.length);
+      });
+    }
+    return rows;
+  }
+
+  /** Throws RequestError where a loss is not finite, or not in float32. */
+  #resultOf(outputs: readonly Float32Array[], terms: readonly LossTerms[]): PassResult {
+    const lossSum = terms.reduce((sum, { losses }) => losses.reduce((part, value) => part + value, sum), 0);
+    const rows = outputs.map((row, i) => ({
+      outputs: row,
+      elementwiseLoss: Float32Array.from((terms[i] as LossTerms).losses),
+    }));
+    if (!Number.isFinite(lossSum) || !rows.every((row) => row.elementwiseLoss.every(Number.isFinite)))
+      refuseNotFinite();
+    return { output: this.output, rows, lossSum };
+  }
+
+  #batchArrays(batch: Batch, data: readonly Datum[]): BatchArrays {
     const { numpy } = this.#kernels.jax;
-    const shape = [batch.size, batch.length];
-    const integers = (count: number) => new Int32Array(count);
-    const floats = (count: number) => new Float32Array(count);
-    const tensors: ArrayTree = {};
-    for (const name of Object.keys(findLoss(loss.name)?.inputs ?? {}))
-      tensors[name] = numpy
-        .array(padRows(batch, floats, (row) => (data[row] as Datum).tensors[name] as Float32Array))
-        .reshape(shape);
-    const options: ArrayTree = {};
-    for (const [name, value] of Object.entries(loss.options)) options[name] = scalarOf(this.#kernels.jax, value);
+    const rowsOf = (key: "tokens" | "targets") =>
+      numpy
+        .array(
+          padRows(
+            batch,
+            (count) => new Int32Array(count),
+            (row) => (data[row] as Datum)[key],
+          ),
+        )
+        .reshape([batch.size, batch.length]);
     return {
-      tokens: numpy.array(padRows(batch, integers, (row) => (data[row] as Datum).tokens)).reshape(shape),
-      targets: numpy.array(padRows(batch, integers, (row) => (data[row] as Datum).targets)).reshape(shape),
-      tensors,
-      options,
+      tokens: rowsOf("tokens"),
+      targets: rowsOf("targets"),
       positions: this.#kernels.positions(this.#options.architecture, batch.length),
     };
   }
@@ -257,6 +300,19 @@ export class Trainer {
   #free(tree: ArrayTree | undefined): void {
     if (tree !== undefined) this.#kernels.jax.tree.dispose(tree);
   }
+}
+
+function evaluate(
+  loss: LossDefinition,
+  data: readonly Datum[],
+  outputs: readonly ArrayLike<number>[],
+  { options }: LossCall,
+): readonly LossTerms[] {
+  return data.map(({ tensors }, i) => loss.evaluate({ outputs: outputs[i] as ArrayLike<number>, tensors, options }));
+}
+
+function refuseNotFinite(): never {
+  throw new RequestError("The loss is not a finite number for these inputs, so the request was dropped.");
 }
 
 /** Consumes the array. */

@@ -5,7 +5,7 @@
  */
 import type { Architecture } from "./architecture.ts";
 import type { ArrayTree, Jax, JaxArray } from "./jax.ts";
-import { EMBEDDING, FINAL_NORM, layerName, type Projection, UNEMBEDDING } from "./weights.ts";
+import { EMBEDDING, FINAL_NORM, layerName, type Projection, UNEMBEDDING, VALUE_HEAD } from "./weights.ts";
 
 /** A model's weights while it is traced: the base's, and LoRA's A `[rank, in]` and B `[out, rank]` beside a projection. */
 export interface TracedWeights {
@@ -40,11 +40,14 @@ export function loraB(layer: number, projection: Projection): string {
   return layerName(layer, `${projection}.lora_B.weight`);
 }
 
+export const UNEMBEDDING_A = "lm_head.lora_A.weight";
+export const UNEMBEDDING_B = "lm_head.lora_B.weight";
+
 /**
- * Raw logits `[batch · length, vocabulary]` from embeddings `[batch · length, hidden]`. Rows are padded on the right;
+ * The last layer's normed output `[batch · length, hidden]` from embeddings `[batch · length, hidden]`. Rows are padded on the right;
  * causal attention keeps padding out of all real positions. Consumes `embeddings`, not the weights.
  */
-export function logitsOf(
+export function hiddenOf(
   jax: Jax,
   architecture: Architecture,
   weights: TracedWeights,
@@ -60,9 +63,27 @@ export function logitsOf(
     const fed = feedForward(trace, layer, normed(trace, x.ref, layerName(layer, "post_attention_layernorm.weight")));
     x = x.add(fed);
   }
-  x = normed(trace, x, FINAL_NORM);
-  const unembedding = weights.base[architecture.tiedEmbeddings ? EMBEDDING : UNEMBEDDING] as JaxArray;
-  return jax.numpy.matmul(x, jax.numpy.transpose(unembedding.ref));
+  return normed(trace, x, FINAL_NORM);
+}
+
+/** Raw logits `[batch · length, vocabulary]`; an adapter of the unembedding is added in. Consumes `hidden`. */
+export function logitsOf(
+  { numpy }: Jax,
+  { tiedEmbeddings }: Architecture,
+  { base, adapter, adapterScale }: TracedWeights,
+  hidden: JaxArray,
+): JaxArray {
+  const unembedding = base[tiedEmbeddings ? EMBEDDING : UNEMBEDDING] as JaxArray;
+  const times = (left: JaxArray, weight: JaxArray) => numpy.matmul(left, numpy.transpose(weight.ref));
+  const [a, b] = [adapter[UNEMBEDDING_A], adapter[UNEMBEDDING_B]];
+  if (a === undefined || b === undefined) return times(hidden, unembedding);
+  const low = times(times(hidden.ref, a), b).mul(adapterScale);
+  return times(hidden, unembedding).add(low);
+}
+
+/** A critic's value at each position, `[batch · length, 1]`. Consumes `hidden`. */
+export function valuesOf({ numpy }: Jax, trainable: ArrayTree, hidden: JaxArray): JaxArray {
+  return numpy.matmul(hidden, numpy.transpose((trainable[VALUE_HEAD] as JaxArray).ref));
 }
 
 function weightOf(trace: Trace, name: string): JaxArray {

@@ -24,6 +24,8 @@ export type Projection = (typeof PROJECTIONS)[number];
 export const EMBEDDING = "model.embed_tokens.weight";
 export const FINAL_NORM = "model.norm.weight";
 export const UNEMBEDDING = "lm_head.weight";
+/** `[1, hidden]`: a critic's only, beside the model's own tensors. */
+export const VALUE_HEAD = "value_head.weight";
 
 export function layerName(layer: number, part: string): string {
   return `model.layers.${layer}.${part}`;

@@ -81,7 +81,12 @@ describe("a model", () => {
     { name: "another base model", changes: { base_model: "Qwen/Qwen3-4B" }, status: 400 },
     { name: "another optimizer", changes: { optimizer_config: { type: "dimuon" } }, status: 400 },
     { name: "a rank beyond the model", changes: { lora_config: { rank: 1000 } }, status: 422 },
-    { name: "half an adapter", changes: { lora_config: { rank: 2, train_mlp: false } }, status: 400 },
+    {
+      name: "an adapter of nothing",
+      changes: { lora_config: { rank: 2, train_mlp: false, train_attn: false, train_unembed: false } },
+      status: 400,
+    },
+    { name: "another role", changes: { model_role: "judge" }, status: 422 },
   ])("$name is refused", async ({ changes, status }) => {
     const session_id = await server.newSession();
     const body = { session_id, model_seq_id: 0, base_model: "builtin:tiny", ...changes };
@@ -167,7 +172,7 @@ describe("training", () => {
     { name: "a weight that is null", data: [datum({ weights: { data: [1, null] } })], status: 422 },
     { name: "a weight beyond float32", data: [datum({ weights: { data: [1, 1e300] } })], status: 400 },
     { name: "a misspelt tensor", data: [datum({ weigths: { data: [1, 1] } })], status: 422 },
-    { name: "another shape", data: [datum({ weights: { data: [1, 1], shape: [2, 1] } })], status: 422 },
+    { name: "another shape", data: [datum({ weights: { data: [1, 1], shape: [1, 2] } })], status: 422 },
     { name: "a sparse tensor", data: [datum({ weights: { data: [1, 1], sparse_crow_indices: [0] } })], status: 422 },
     { name: "a sequence beyond the context", data: [wireDatum(new Array(1026).fill(5))], status: 400 },
     { name: "data that is no list", data: "x", status: 422 },
@@ -463,7 +468,19 @@ describe("sampling", () => {
     { name: "negative temperature", body: { sampling_params: { temperature: -1 } }, status: 422 },
     { name: "top_p of 0", body: { sampling_params: { top_p: 0 } }, status: 422 },
     { name: "mixed stops", body: { sampling_params: { stop: [1, "x"] } }, status: 422 },
-    { name: "an unsupported feature", body: { topk_sample_logprobs: 3 }, status: 400 },
+    { name: "stability info", body: { record_stability_info: true }, status: 400 },
+    { name: "the last of no log-probabilities", body: { prompt_logprobs_last_n: 2 }, status: 422 },
+    { name: "more than the prompt has", body: { prompt_logprobs: true, prompt_logprobs_last_n: 5 }, status: 422 },
+    {
+      name: "targets of another shape",
+      body: { target_prompt_logprobs: { data: [1, 2], shape: [2, 1] } },
+      status: 422,
+    },
+    {
+      name: "targets beyond the vocabulary",
+      body: { target_prompt_logprobs: { data: [1, 2, 3, 999], shape: [4, 1] } },
+      status: 422,
+    },
     {
       name: "an unknown checkpoint",
       body: { base_model: undefined, model_path: "tinker://x/sampler_weights/y" },

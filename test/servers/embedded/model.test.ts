@@ -54,7 +54,7 @@ describe("log-probabilities of tiny-qwen3 are those of transformers within 1e-4"
       LOSS,
     );
     references.forEach(({ next_token_logprobs }, i) => {
-      expectClose(rows[i]!.logprobs, next_token_logprobs, 1e-4);
+      expectClose(rows[i]!.outputs, next_token_logprobs, 1e-4);
     });
     const expected = references.flatMap((r) => r.next_token_logprobs).reduce((sum, logprob) => sum - logprob, 0);
     expect(lossSum).toBeCloseTo(expected, 2);
@@ -97,7 +97,7 @@ describe.each(VARIANTS)("$name", ({ changes }) => {
     const tokens = tokensOf(40, 3);
     const trainer = trainerOf(model);
     const { rows } = await trainer.forward([datumOf(tokens)], LOSS);
-    expectClose(rows[0]!.logprobs, decoderLogprobs(model, tokens, 64), 1e-4);
+    expectClose(rows[0]!.outputs, decoderLogprobs(model, tokens, 64), 1e-4);
     trainer.dispose();
   });
 
@@ -155,9 +155,9 @@ describe("the loss", () => {
     const weights = a.slice(1).map((_, i) => i / 4);
     const together = await trainer.forward([datumOf(a, weights), datumOf(b)], LOSS);
     const alone = await trainer.forward([datumOf(a, weights)], LOSS);
-    expectClose(together.rows[0]!.logprobs, alone.rows[0]!.logprobs, 1e-5);
+    expectClose(together.rows[0]!.outputs, alone.rows[0]!.outputs, 1e-5);
     alone.rows[0]!.elementwiseLoss.forEach((loss, i) => {
-      expect(loss).toBeCloseTo(-weights[i]! * alone.rows[0]!.logprobs[i]!, 4);
+      expect(loss).toBeCloseTo(-weights[i]! * alone.rows[0]!.outputs[i]!, 4);
     });
     trainer.dispose();
   });
@@ -169,15 +169,15 @@ describe("the loss", () => {
       all.map((tokens) => datumOf(tokens)),
       LOSS,
     );
-    for (const [i, tokens] of all.entries()) expect(rows[i]!.logprobs.length).toBe(tokens.length - 1);
+    for (const [i, tokens] of all.entries()) expect(rows[i]!.outputs.length).toBe(tokens.length - 1);
     const alone = await trainer.forward([datumOf(all[4]!)], LOSS);
-    expectClose(rows[4]!.logprobs, alone.rows[0]!.logprobs, 1e-4);
+    expectClose(rows[4]!.outputs, alone.rows[0]!.outputs, 1e-4);
     trainer.dispose();
   });
 });
 
 describe("LoRA", () => {
-  const lora = { rank: 4, alpha: 32, seed: 7 };
+  const lora = { rank: 4, alpha: 32, seed: 7, attention: true, mlp: true, unembedding: false };
   const adapterTrainer = (model: Model) =>
     new Trainer(kernels, {
       architecture: model.architecture,
@@ -198,7 +198,7 @@ describe("LoRA", () => {
     const base = trainerOf(model);
     const expected = await base.forward(data, LOSS);
     const { rows, lossSum } = await trainer.forwardBackward(data, LOSS);
-    expectClose(rows[0]!.logprobs, expected.rows[0]!.logprobs, 1e-5);
+    expectClose(rows[0]!.outputs, expected.rows[0]!.outputs, 1e-5);
     const before = await trainer.exportWeights();
     await trainer.optimStep({ ...STEP, learningRate: 0.01 });
     const after = await trainer.exportWeights();
@@ -221,7 +221,7 @@ describe("LoRA", () => {
     }
     const { rows } = await trainer.forward([datumOf(tokens)], LOSS);
     const merged = mergeAdapter(model, await trainer.exportWeights(), lora);
-    expectClose(decoderLogprobs(merged, tokens, 64), rows[0]!.logprobs, 1e-3);
+    expectClose(decoderLogprobs(merged, tokens, 64), rows[0]!.outputs, 1e-3);
     const name = layerName(0, "mlp.up_proj.weight");
     expect(merged.tensors.get(name)!.data).not.toEqual(model.tensors.get(name)!.data);
     expect(merged.tensors.get(EMBEDDING)!.data).toBe(model.tensors.get(EMBEDDING)!.data);

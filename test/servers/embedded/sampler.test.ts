@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { chooseToken, topLogprobs } from "../../../src/servers/embedded/choice.ts";
 import { Decoder } from "../../../src/servers/embedded/decoder.ts";
+import { NO_WISHES } from "../../../src/servers/embedded/prompt.ts";
 import { type SampleRequest, type SampleResult, Sampler } from "../../../src/servers/embedded/sampler.ts";
 import { smallModel, tokensOf } from "./support.ts";
 
@@ -17,8 +18,8 @@ function requestOf(changes: Partial<SampleRequest> = {}): SampleRequest {
     seed: 11,
     stopTokens: [],
     stopStrings: [],
-    wantsPromptLogprobs: false,
-    topkPromptLogprobs: 0,
+    wishes: NO_WISHES,
+    topkSampled: 0,
     ...changes,
   };
 }
@@ -47,7 +48,13 @@ describe("a sample depends on weights, prompt and seed alone", () => {
         topP: fc.constantFrom(1, 0.7),
       }),
       stopTokens: fc.constantFrom([], [3, 4, 5]),
-      wantsPromptLogprobs: fc.boolean(),
+      wishes: fc.record({
+        logprobs: fc.boolean(),
+        topk: fc.constantFrom(0, 2),
+        from: fc.constant(1),
+        targets: fc.constant(undefined),
+        draws: fc.constantFrom(0, 2),
+      }),
     })
     .map(({ length, promptSeed, ...rest }) => requestOf({ prompt: tokensOf(length, promptSeed), ...rest }));
 
@@ -99,9 +106,9 @@ describe("a sequence", () => {
     for (const { sequences } of [hot, cold]) {
       const { tokens, logprobs } = sequences[0]!;
       const prompt = [...requestOf().prompt, ...tokens];
-      const { promptLogprobs } = await run(requestOf({ prompt, maxTokens: 1, wantsPromptLogprobs: true }));
+      const scored = await run(requestOf({ prompt, maxTokens: 1, wishes: { ...NO_WISHES, logprobs: true } }));
       logprobs.forEach((logprob, i) => {
-        expect(logprob).toBeCloseTo(promptLogprobs![requestOf().prompt.length + i]!, 5);
+        expect(logprob).toBeCloseTo(scored.prompt.logprobs![requestOf().prompt.length + i]!, 5);
       });
     }
   });
@@ -123,6 +130,7 @@ describe("a sequence", () => {
     expect(stopped).toEqual({
       tokens: free.tokens.slice(0, at + 1),
       logprobs: free.logprobs.slice(0, at + 1),
+      topk: null,
       stopReason: "stop",
     });
     const exact = await run(requestOf({ stopTokens: [free.tokens[at]!], maxTokens: at + 1 }));
@@ -139,17 +147,52 @@ describe("a sequence", () => {
   });
 
   test("prompt log-probabilities: one a token, the first undefined, top k sorted", async () => {
-    const request = requestOf({ topkPromptLogprobs: 3, prompt: tokensOf(30, 2) });
-    const { promptLogprobs, topkPromptLogprobs } = await run(request);
-    expect(promptLogprobs!.length).toBe(30);
-    expect(promptLogprobs![0]).toBeNull();
-    expect(topkPromptLogprobs![0]).toBeNull();
-    for (const [i, row] of topkPromptLogprobs!.entries()) {
+    const request = requestOf({ wishes: { ...NO_WISHES, topk: 3 }, prompt: tokensOf(30, 2) });
+    const { logprobs, topk } = (await run(request)).prompt;
+    expect(logprobs!.length).toBe(30);
+    expect(logprobs![0]).toBeNull();
+    expect(topk![0]).toBeNull();
+    for (const [i, row] of topk!.entries()) {
       if (row === null) continue;
       expect(row.length).toBe(3);
       expect(row[0]![1]).toBeGreaterThanOrEqual(row[2]![1]);
-      expect(promptLogprobs![i]!).toBeLessThanOrEqual(row[0]![1] + 1e-9);
+      expect(logprobs![i]!).toBeLessThanOrEqual(row[0]![1] + 1e-9);
     }
+  });
+
+  test("only the last of them, where so asked", async () => {
+    const prompt = tokensOf(9, 3);
+    const all = (await run(requestOf({ prompt, wishes: { ...NO_WISHES, logprobs: true, topk: 2 } }))).prompt;
+    const last = (await run(requestOf({ prompt, wishes: { ...NO_WISHES, logprobs: true, topk: 2, from: 7 } }))).prompt;
+    expect(last.logprobs).toEqual([...new Array(7).fill(null), ...all.logprobs!.slice(7)]);
+    expect(last.topk).toEqual([...new Array(7).fill(null), ...all.topk!.slice(7)]);
+  });
+
+  test("given tokens are scored at each position, and tokens are drawn there", async () => {
+    const prompt = tokensOf(9, 4);
+    const values = Int32Array.from(prompt.slice(1).flatMap((token, i) => [i % 3 === 0 ? -1 : token, 5]));
+    const wishes = { ...NO_WISHES, logprobs: true, topk: 40, targets: { width: 2, values }, draws: 3 };
+    const { logprobs, topk, targets, draws } = (await run(requestOf({ prompt, wishes }))).prompt;
+    for (let i = 1; i < prompt.length; i++) {
+      const scoreOf = (token: number) => topk![i]!.find(([other]) => other === token)![1];
+      expect(targets!.values[(i - 1) * 2]).toBeCloseTo((i - 1) % 3 === 0 ? 0 : logprobs![i]!, 5);
+      expect(targets!.values[(i - 1) * 2 + 1]).toBeCloseTo(scoreOf(5), 5);
+      for (let j = (i - 1) * 3; j < i * 3; j++)
+        expect(draws!.logprobs.values[j]).toBeCloseTo(scoreOf(draws!.tokens.values[j]!), 5);
+    }
+    expect(new Set(draws!.tokens.values).size).toBeGreaterThan(5);
+    expect(targets!.values.length).toBe(16);
+    expect(draws!.tokens).toMatchObject({ width: 3 });
+  });
+
+  test("likeliest tokens beside each sampled one", async () => {
+    const { sequences } = await run(requestOf({ topkSampled: 2, policy: { temperature: 0, topK: -1, topP: 1 } }));
+    const { tokens, logprobs, topk } = sequences[0]!;
+    expect(topk!.map((row) => row[0]![0])).toEqual(tokens);
+    topk!.forEach((row, i) => {
+      expect(row[0]![1]).toBeCloseTo(logprobs[i]!, 5);
+      expect(row[1]![1]).toBeLessThanOrEqual(row[0]![1]);
+    });
   });
 });
 

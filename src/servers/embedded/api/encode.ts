@@ -1,5 +1,6 @@
 /** Results of futures as JSON, in the protocol's shapes. */
 
+import type { Matrix } from "../prompt.ts";
 import type { SampleResult } from "../sampler.ts";
 import type { PassResult } from "../trainer.ts";
 import type { Outcome } from "./futures.ts";
@@ -18,29 +19,53 @@ export function encodeOutcome(outcome: Outcome): unknown {
   }
 }
 
-function encodePass({ rows, lossSum }: PassResult): unknown {
-  const tokens = rows.reduce((sum, { logprobs }) => sum + logprobs.length, 0);
+function encodePass(pass: PassResult): unknown {
   return {
     loss_fn_output_type: "scalar",
-    loss_fn_outputs: rows.map(({ logprobs, elementwiseLoss }) => ({
-      logprobs: encodeFloats(logprobs),
+    loss_fn_outputs: pass.rows.map(({ outputs, elementwiseLoss }) => ({
+      [pass.output]: encodeFloats(outputs),
       elementwise_loss: encodeFloats(elementwiseLoss),
     })),
-    // Exactly one colon in each key: the SDK reduces over chunks by what follows it.
-    metrics: { "loss:sum": lossSum, "num_tokens:sum": tokens },
+    metrics: passMetrics(pass),
   };
+}
+
+/** Exactly one colon in each key: the SDK reduces over chunks by what follows it. */
+export function passMetrics({ output, rows, lossSum }: PassResult): Readonly<Record<string, number>> {
+  const tokens = rows.reduce((sum, { outputs }) => sum + outputs.length, 0);
+  const critic = output === "values" ? { "critic_loss:sum": lossSum } : {};
+  return { "loss:sum": lossSum, ...critic, "num_tokens:sum": tokens };
 }
 
 function encodeFloats(values: Float32Array): unknown {
   return { data: Array.from(values), dtype: "float32", shape: [values.length] };
 }
 
-function encodeSample({ sequences, promptLogprobs, topkPromptLogprobs }: SampleResult): unknown {
+function encodeSample({ sequences, prompt }: SampleResult): unknown {
+  const { logprobs, topk, targets, draws } = prompt;
   return {
     type: "sample",
-    sequences: sequences.map(({ tokens, logprobs, stopReason }) => ({ stop_reason: stopReason, tokens, logprobs })),
-    prompt_logprobs: promptLogprobs,
-    topk_prompt_logprobs: topkPromptLogprobs,
+    sequences: sequences.map((sequence) => ({
+      stop_reason: sequence.stopReason,
+      tokens: sequence.tokens,
+      logprobs: sequence.logprobs,
+      ...(sequence.topk ? { topk_logprobs: sequence.topk } : {}),
+    })),
+    prompt_logprobs: logprobs,
+    topk_prompt_logprobs: topk,
+    ...(targets ? { target_prompt_logprobs: encodeMatrix(targets, "float32") } : {}),
+    ...(draws
+      ? {
+          prompt_alt_tokens: {
+            tokens: encodeMatrix(draws.tokens, "int64"),
+            logprobs: encodeMatrix(draws.logprobs, "float32"),
+          },
+        }
+      : {}),
     prompt_cache_hit_tokens: 0,
   };
+}
+
+function encodeMatrix({ width, values }: Matrix<Int32Array | Float32Array>, dtype: "int64" | "float32"): unknown {
+  return { data: Array.from(values), dtype, shape: [values.length / Math.max(width, 1), width] };
 }

@@ -15,6 +15,11 @@ export class Fields {
     this.#loc = loc;
   }
 
+  /** Where the object stands. */
+  get place(): Loc {
+    return this.#loc;
+  }
+
   loc(key: string): Loc {
     return [...this.#loc, key];
   }

@@ -4,7 +4,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { digestBytes } from "../../../digest.ts";
 import { HttpError } from "./errors.ts";
 import { Fields } from "./fields.ts";
-import { Router, type RouteTable } from "./router.ts";
+import { Reply, Router, type RouteTable } from "./router.ts";
+import { decompress } from "./zstd.ts";
+
+const PROTOBUF_TYPE = "application/x-protobuf";
 
 export interface HttpOptions {
   readonly token: string;
@@ -35,21 +38,28 @@ async function handle(router: Router, options: HttpOptions, request: IncomingMes
     throw new HttpError(401, "A valid API key is required, as X-API-Key or Authorization: Bearer.");
   }
   const url = new URL(request.url ?? "/", "http://server");
-  const match = router.match(request.method ?? "GET", url.pathname);
+  const isProtobuf = (request.headers["content-type"] ?? "").toLowerCase().includes(PROTOBUF_TYPE);
+  const match = router.match(request.method ?? "GET", url.pathname, isProtobuf);
   if (match.type === "unknown") throw new HttpError(404, "Not Found");
+  if (match.type === "wrong-encoding") throw new HttpError(415, "This endpoint takes JSON bodies only.");
   if (match.type === "wrong-method") throw new HttpError(405, "Method Not Allowed");
-  const bytes = await readBody(request, options.bodyLimitBytes);
+  const sent = await readBody(request, options.bodyLimitBytes);
+  const bytes = await decompress(sent, request.headers["content-encoding"], options.bodyLimitBytes);
   const gone = new AbortController();
   response.on("close", () => gone.abort());
-  const body = new Fields(bytes.length === 0 ? {} : parseJson(bytes));
+  const body = new Fields(bytes.length === 0 || isProtobuf ? {} : parseJson(bytes));
   const result = await match.handler({
     params: match.params,
     query: url.searchParams,
     body,
+    bytes,
+    acceptsProtobuf: (request.headers.accept ?? "").toLowerCase().includes(PROTOBUF_TYPE),
     digest: digestBytes(bytes),
     signal: gone.signal,
   });
-  if (!gone.signal.aborted) send(response, result === undefined ? 204 : 200, result);
+  if (gone.signal.aborted) return;
+  if (result instanceof Reply) send(response, result.status, result.body, result.headers);
+  else send(response, result === undefined ? 204 : 200, result);
 }
 
 /** In constant time: both sides are hashed, so that not even the length shows. */
@@ -67,8 +77,6 @@ function sha256(text: string): Buffer {
 }
 
 async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
-  if ((request.headers["content-encoding"] ?? "identity") !== "identity")
-    throw new HttpError(415, `The embedded server does not read ${request.headers["content-encoding"]} bodies.`);
   const tooLarge = () => new HttpError(413, `The body is larger than ${limitBytes} bytes.`);
   if (Number(request.headers["content-length"] ?? 0) > limitBytes) throw tooLarge();
   const parts: Buffer[] = [];
@@ -90,13 +98,15 @@ function parseJson(bytes: Buffer): unknown {
   }
 }
 
-function send(response: ServerResponse, status: number, body: unknown): void {
+function send(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
   if (response.headersSent || response.destroyed) return;
-  if (status === 204) {
-    response.writeHead(204).end();
+  if (body === undefined) {
+    response.writeHead(status, headers).end();
     return;
   }
-  const text = JSON.stringify(body);
-  response.writeHead(status, { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(text) });
-  response.end(text);
+  const isBinary = body instanceof Uint8Array;
+  const bytes = isBinary ? body : Buffer.from(JSON.stringify(body));
+  const type = isBinary ? PROTOBUF_TYPE : "application/json";
+  response.writeHead(status, { "Content-Type": type, "Content-Length": bytes.length, ...headers });
+  response.end(bytes);
 }

@@ -1,101 +1,66 @@
-/**
- * From JSON bodies to requests. Everything that could fail in the compute thread because of a request's content is
- * checked here, so that a bad datum is refused before it takes a place in a model's order.
- */
-import type { Datum } from "../batch.ts";
-import { findLoss, LOSSES } from "../losses.ts";
+/** From JSON bodies to requests. Passes are checked by `pass.ts`, since they come in protobuf too. */
+import { messageOf } from "../../../diagnostic.ts";
 import type { ModelFacts } from "../messages.ts";
+import type { Matrix, PromptWishes } from "../prompt.ts";
 import type { SampleRequest } from "../sampler.ts";
-import { ADAM_DEFAULTS, type AdamParams, type LossCall } from "../trainer.ts";
+import { ADAM_DEFAULTS, type AdamParams } from "../trainer.ts";
 import { refuse } from "./errors.ts";
 import { Fields } from "./fields.ts";
-
-/** Loss inputs of the protocol; one that a loss does not read is allowed, a misspelt one is not. */
-const LOSS_INPUTS = ["target_tokens", "weights", "logprobs", "advantages", "values", "returns"];
-
-export interface PassRequest {
-  readonly data: readonly Datum[];
-  readonly loss: LossCall;
-}
+import { checkTokens, type SentPass, type SentTensor } from "./pass.ts";
+import { densify } from "./sparse.ts";
 
 /** `forward_input` or `forward_backward_input`. */
-export function readPass(input: Fields, facts: ModelFacts): PassRequest {
-  const loss = readLoss(input);
-  const data = input.objects("data").map((datum, i) => readDatum(datum, i, loss, facts));
-  if (data.length === 0) refuse(400, "`data` is empty: a pass needs at least one datum.");
-  return { data, loss };
-}
-
-function readLoss(input: Fields): LossCall {
-  const name = input.string("loss_fn");
-  const loss = findLoss(name);
-  if (loss === undefined)
-    input.reject("loss_fn", `The embedded server has the losses ${Object.keys(LOSSES).join(", ")}`);
+export function readPassJson(input: Fields): SentPass {
   const config = input.optionalObject("loss_fn_config");
-  const options: Record<string, number> = { ...loss.options };
-  for (const key of config?.keys() ?? []) {
-    const allowed = Object.keys(loss.options);
-    if (!allowed.includes(key))
-      config?.reject(key, `${name} takes ${allowed.length === 0 ? "no options" : `the options ${allowed.join(", ")}`}`);
-    options[key] = (config as Fields).number(key);
-  }
-  return { name, options };
-}
-
-function readDatum(datum: Fields, index: number, loss: LossCall, facts: ModelFacts): Datum {
-  const tokens = readModelInput(datum.object("model_input"), facts);
-  const length = tokens.length;
-  if (length === 0) refuse(400, `Datum ${index} has no tokens.`);
-  if (length > facts.contextLength)
-    refuse(400, `Datum ${index} has ${length} tokens; the model's context is ${facts.contextLength}.`);
-  if (length > facts.mostTrainedTokens)
-    refuse(400, `Datum ${index} has ${length} tokens; the embedded server has memory for ${facts.mostTrainedTokens}.`);
-  const inputs = datum.object("loss_fn_inputs");
-  const unknown = inputs.keys().find((name) => !LOSS_INPUTS.includes(name));
-  if (unknown !== undefined) inputs.reject(unknown, `Unknown loss input; known are ${LOSS_INPUTS.join(", ")}`);
-  const checkLength = (name: string, found: number) => {
-    if (found !== length) refuse(400, `Datum ${index}: ${name} has ${found} values for ${length} tokens.`);
+  return {
+    loss: input.string("loss_fn"),
+    config: Object.fromEntries((config?.keys() ?? []).map((key) => [key, config?.raw(key)])),
+    data: input.objects("data").map((datum) => {
+      const inputs = datum.object("loss_fn_inputs");
+      const names = inputs.keys().filter((name) => inputs.has(name));
+      const tensors = names.map((name) => [name, readTensor(inputs.object(name))] as const);
+      return { tokens: readChunks(datum.object("model_input")), tensors: Object.fromEntries(tensors) };
+    }),
+    loc: input.place,
   };
-  const targets = readTensor(inputs, "target_tokens").tokens("data", facts.vocabSize);
-  checkLength("target_tokens", targets.length);
-  const tensors: Record<string, Float32Array> = {};
-  for (const [name, { fallback }] of Object.entries(findLoss(loss.name)?.inputs ?? {})) {
-    if (!inputs.has(name) && fallback === undefined)
-      refuse(400, `Datum ${index} has no ${name}, which ${loss.name} needs.`);
-    const values = inputs.has(name) ? Float32Array.from(readTensor(inputs, name).finiteNumbers("data")) : undefined;
-    if (values) checkLength(name, values.length);
-    tensors[name] = values ?? new Float32Array(length).fill(fallback ?? 0);
-    if (!tensors[name]?.every(Number.isFinite)) refuse(400, `Datum ${index}: ${name} is beyond the range of float32.`);
-  }
-  return { tokens: Int32Array.from(tokens), targets: Int32Array.from(targets), tensors };
 }
 
-/** TensorData: dense, one value per position. */
-function readTensor(inputs: Fields, name: string): Fields {
-  const tensor = inputs.object(name);
-  if (tensor.has("sparse_crow_indices") || tensor.has("sparse_col_indices"))
-    inputs.reject(name, "Sparse tensors are not supported by this version of the embedded server");
+/** TensorData, sparse ones made dense. */
+function readTensor(tensor: Fields): SentTensor {
+  const values = tensor.array("data");
+  const shape = tensor.has("shape") ? tensor.finiteNumbers("shape") : undefined;
   const dtype = tensor.optionalString("dtype");
-  const expected = name === "target_tokens" ? "int64" : "float32";
-  if (dtype !== undefined && dtype !== expected) tensor.reject("dtype", `${name} should be ${expected}`);
-  if (tensor.has("shape")) {
-    const shape = tensor.finiteNumbers("shape");
-    const count = tensor.array("data").length;
-    if (shape.length !== 1 || shape[0] !== count)
-      tensor.reject("shape", `Shape should be [${count}]: one value per position`);
+  if (!tensor.has("sparse_crow_indices") && !tensor.has("sparse_col_indices")) return { values, dtype, shape };
+  const rows = tensor.finiteNumbers("sparse_crow_indices");
+  const columns = tensor.finiteNumbers("sparse_col_indices");
+  try {
+    return {
+      values: densify({ values: tensor.finiteNumbers("data"), rows, columns, shape: shape ?? [] }),
+      dtype,
+      shape,
+    };
+  } catch (error) {
+    return tensor.reject("sparse_crow_indices", messageOf(error));
   }
-  return tensor;
 }
 
-/** The tokens of all chunks, in a row. */
-export function readModelInput(input: Fields, facts: ModelFacts): number[] {
-  const tokens: number[] = [];
-  for (const chunk of input.objects("chunks")) {
-    const type = chunk.optionalString("type") ?? "encoded_text";
-    if (type !== "encoded_text") chunk.reject("type", "The embedded server takes encoded_text chunks only");
-    for (const token of chunk.tokens("tokens", facts.vocabSize)) tokens.push(token);
-  }
+/** The tokens of all chunks, in a row, unchecked. */
+function readChunks(input: Fields): unknown[] {
+  const tokens: unknown[] = [];
+  for (const chunk of input.objects("chunks")) for (const token of readText(chunk).array("tokens")) tokens.push(token);
   return tokens;
+}
+
+function readModelInput(input: Fields, facts: ModelFacts): number[] {
+  const tokens: number[] = [];
+  for (const chunk of input.objects("chunks"))
+    for (const token of readText(chunk).tokens("tokens", facts.vocabSize)) tokens.push(token);
+  return tokens;
+}
+
+function readText(chunk: Fields): Fields {
+  const type = chunk.optionalString("type") ?? "encoded_text";
+  return type === "encoded_text" ? chunk : chunk.reject("type", "The embedded server takes encoded_text chunks only");
 }
 
 export function readAdam(body: Fields): AdamParams {
@@ -119,22 +84,14 @@ export function readAdam(body: Fields): AdamParams {
   };
 }
 
-/** Sampling features of later SDKs that would change the answer: refused rather than ignored. */
-const UNSUPPORTED_SAMPLING = [
-  "topk_sample_logprobs",
-  "prompt_alt_tokens_k",
-  "target_prompt_logprobs",
-  "prompt_logprobs_last_n",
-  "record_stability_info",
-];
-
 /** Of one request: beyond it, the answer alone would fill the memory. */
 const MOST_SAMPLES = 4096;
+const MOST_TOPK = 1024;
 
 /** `randomSeed` stands in where the request has none. */
 export function readSample(body: Fields, facts: ModelFacts, randomSeed: () => number): SampleRequest {
-  for (const key of UNSUPPORTED_SAMPLING)
-    if (body.raw(key)) refuse(400, `${key} is not supported by the embedded server.`);
+  if (body.optionalBoolean("record_stability_info"))
+    refuse(400, "record_stability_info is for the loss stable_reinforce, which the embedded server does not have.");
   const prompt = readModelInput(body.object("prompt"), facts);
   if (prompt.length === 0) refuse(400, "The prompt is empty.");
   const room = facts.contextLength - prompt.length;
@@ -154,9 +111,45 @@ export function readSample(body: Fields, facts: ModelFacts, randomSeed: () => nu
     policy: { temperature, topP, topK: params.optionalInteger("top_k", -1) ?? -1 },
     seed: params.optionalInteger("seed") ?? randomSeed(),
     ...readStop(params, facts),
-    wantsPromptLogprobs: body.optionalBoolean("prompt_logprobs") ?? false,
-    topkPromptLogprobs: body.optionalInteger("topk_prompt_logprobs") ?? 0,
+    wishes: readWishes(body, prompt.length, facts),
+    topkSampled: readTopk(body, "topk_sample_logprobs"),
   };
+}
+
+function readWishes(body: Fields, length: number, facts: ModelFacts): PromptWishes {
+  const logprobs = body.optionalBoolean("prompt_logprobs") ?? false;
+  const lastN = body.optionalInteger("prompt_logprobs_last_n", 1);
+  if (lastN !== undefined && !logprobs)
+    body.reject("prompt_logprobs_last_n", "It applies to prompt_logprobs: ask for them");
+  if (lastN !== undefined && lastN > length - 1)
+    body.reject("prompt_logprobs_last_n", `Input should be at most ${length - 1}, one less than the prompt has tokens`);
+  return {
+    logprobs,
+    topk: readTopk(body, "topk_prompt_logprobs"),
+    from: lastN === undefined ? 1 : length - lastN,
+    targets: body.has("target_prompt_logprobs") ? readPromptTargets(body, length, facts) : undefined,
+    draws: readTopk(body, "prompt_alt_tokens_k"),
+  };
+}
+
+function readTopk(body: Fields, key: string): number {
+  const k = body.optionalInteger(key) ?? 0;
+  return k <= MOST_TOPK ? k : body.reject(key, `Input should be at most ${MOST_TOPK}`);
+}
+
+/** int64 `[length − 1, K]`. */
+function readPromptTargets(body: Fields, length: number, facts: ModelFacts): Matrix<Int32Array> {
+  const key = "target_prompt_logprobs";
+  const { values, dtype, shape } = readTensor(body.object(key));
+  const [rows, width] = shape ?? [];
+  if (body.object(key).has("sparse_crow_indices"))
+    refuse(400, `${key} in sparse form is not supported by the embedded server: send it dense, with -1 for no token.`);
+  if ((dtype ?? "int64") !== "int64" || shape?.length !== 2 || rows !== length - 1 || rows * width! !== values.length)
+    body.reject(
+      key,
+      `Input should be an int64 tensor of shape [${length - 1}, K]: K tokens for each position after the first`,
+    );
+  return { width: width as number, values: checkTokens(values, [key, "data"], `${key}`, facts.vocabSize, -1) };
 }
 
 /** Absent or null: the model's end of sequence. `[]`: nothing stops. A string, or a list of strings or of tokens. */

@@ -5,16 +5,40 @@ import type { Fields } from "./fields.ts";
 export interface ApiRequest {
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** The JSON body; an empty object where there was none. */
+  /** The JSON body; an empty object where there was none, or where the body is protobuf. */
   readonly body: Fields;
+  /** The body as it came, decompressed. */
+  readonly bytes: Uint8Array;
+  /** Whether the client takes protobuf. */
+  readonly acceptsProtobuf: boolean;
   /** Of the body's content: equal bodies are equal requests. */
   readonly digest: Digest;
   /** Aborted when the client goes away. */
   readonly signal: AbortSignal;
 }
 
-/** A JSON body, or undefined for 204. */
+/** A JSON body, protobuf bytes, an answer with headers of its own, or undefined for 204. */
 export type Handler = (request: ApiRequest) => unknown | Promise<unknown>;
+
+/** An answer that is more than a body. */
+export class Reply {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON. */
+  readonly body: unknown;
+  constructor(status: number, headers: Readonly<Record<string, string>>, body: unknown) {
+    this.status = status;
+    this.headers = headers;
+    this.body = body;
+  }
+}
+
+const PROTOBUF = "+protobuf";
+
+/** The route of a protobuf body, beside that of a JSON body. */
+export function protobufRoute(route: string): string {
+  return route.replace(" ", `${PROTOBUF} `);
+}
 
 /** `GET /api/v1/healthz` → handler. */
 export type RouteTable = Readonly<Record<string, Handler>>;
@@ -22,6 +46,8 @@ export type RouteTable = Readonly<Record<string, Handler>>;
 export type Match =
   | { readonly type: "found"; readonly handler: Handler; readonly params: Readonly<Record<string, string>> }
   | { readonly type: "wrong-method" }
+  /** There is such a route, for JSON only. */
+  | { readonly type: "wrong-encoding" }
   | { readonly type: "unknown" };
 
 interface Route {
@@ -40,15 +66,19 @@ export class Router {
     });
   }
 
-  match(method: string, path: string): Match {
+  match(verb: string, path: string, isProtobuf = false): Match {
+    const method = isProtobuf ? `${verb}${PROTOBUF}` : verb;
     const segments = path.split("/");
     let isKnown = false;
+    let isJsonOnly = false;
     for (const route of this.#routes) {
       const params = matchSegments(route.segments, segments);
       if (params === undefined) continue;
       if (route.method === method) return { type: "found", handler: route.handler, params };
       isKnown = true;
+      isJsonOnly ||= isProtobuf && route.method === verb;
     }
+    if (isJsonOnly) return { type: "wrong-encoding" };
     return { type: isKnown ? "wrong-method" : "unknown" };
   }
 }

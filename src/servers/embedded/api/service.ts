@@ -1,6 +1,7 @@
 /** Endpoints about the server itself, sessions and futures. */
 import { encodeOutcome } from "./encode.ts";
 import { refuse } from "./errors.ts";
+import { encodeProtobuf } from "./proto.ts";
 import type { RouteTable } from "./router.ts";
 import type { ApiState } from "./state.ts";
 
@@ -49,7 +50,7 @@ export function serviceRoutes(state: ApiState): RouteTable {
       return undefined;
     },
 
-    "POST /api/v1/retrieve_future": async ({ body, signal }) => {
+    "POST /api/v1/retrieve_future": async ({ body, signal, acceptsProtobuf }) => {
       const requestId = body.string("request_id");
       const outcome = await futures.wait(requestId, settings.holdMs, signal);
       if (outcome === "unknown") refuse(404, `Future ${requestId} not found`);
@@ -58,7 +59,8 @@ export function serviceRoutes(state: ApiState): RouteTable {
         const reason = outcome.reason === undefined ? {} : { queue_state_reason: outcome.reason };
         return { type: "try_again", request_id: requestId, queue_state: "active", ...reason };
       }
-      return encodeOutcome(outcome);
+      const bytes = outcome.ok && acceptsProtobuf ? encodeProtobuf(outcome.result) : undefined;
+      return bytes ?? encodeOutcome(outcome);
     },
   };
 }

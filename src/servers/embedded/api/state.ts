@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../../diagnostic.ts";
 import type { Digest } from "../../../digest.ts";
-import { type LoraSettings, runFolder, UNNAMED_FOLDER } from "../../checkpoints.ts";
+import { type LoraSettings, type ModelRole, runFolder, UNNAMED_FOLDER } from "../../checkpoints.ts";
 import { ComputeError, type Computer } from "../computer.ts";
 import type { WeightSource } from "../messages.ts";
 import { HttpError, refuse } from "./errors.ts";
@@ -49,6 +49,7 @@ export interface ModelEntry {
   readonly id: string;
   readonly session: Session;
   readonly lora: LoraSettings | null;
+  readonly role: ModelRole;
   status: "created" | "unloaded";
   readonly order: CallOrder;
   /** `{kind}/{name}` of saves under way. */

@@ -1,36 +1,38 @@
 /** Endpoints that make, train and drop models. */
 import type { Digest } from "../../../digest.ts";
-import { CHECKPOINT_VERSION, type LoraSettings, writeRun } from "../../checkpoints.ts";
+import { CHECKPOINT_VERSION, type LoraSettings, type ModelRole, writeRun } from "../../checkpoints.ts";
 import { LORA_ALPHA } from "../lora.ts";
 import { refuse } from "./errors.ts";
 import type { Fields } from "./fields.ts";
 import type { FutureResult } from "./futures.ts";
 import { CallOrder } from "./order.ts";
-import { readAdam, readPass } from "./requests.ts";
-import type { ApiRequest, RouteTable } from "./router.ts";
+import { checkPass, type SentPass } from "./pass.ts";
+import { readPassProtobuf } from "./proto.ts";
+import { readAdam, readPassJson } from "./requests.ts";
+import { type ApiRequest, protobufRoute, type RouteTable } from "./router.ts";
 import type { ApiState, ModelEntry, Session } from "./state.ts";
 
 export function trainingRoutes(state: ApiState): RouteTable {
   const { facts } = state.computer;
-  const pass = (backward: boolean, inputKey: string) => (request: ApiRequest) => {
-    const { body, digest } = request;
-    const model = state.model(body.string("model_id"));
-    const { data, loss } = readPass(body.object(inputKey), facts);
-    return state.submitInOrder(
-      model,
-      readSeq(body),
-      digestOf(backward ? "forward_backward" : "forward", digest),
-      async () => ({
-        type: "pass",
-        pass: await state.computer.run({ op: "pass", model: model.id, data, loss, backward }),
-      }),
-    );
+  const submit = (sent: SentPass, modelId: string, seq: number | undefined, backward: boolean, digest: Digest) => {
+    const model = state.model(modelId);
+    const { data, loss } = checkPass(sent, facts, model.role);
+    const call = digestOf(backward ? "forward_backward" : "forward", digest);
+    return state.submitInOrder(model, seq, call, async () => {
+      const pass = await state.computer.run({ op: "pass", model: model.id, data, loss, backward });
+      return { type: "pass", pass };
+    });
   };
+  const passJson =
+    (backward: boolean, inputKey: string) =>
+    ({ body, digest }: ApiRequest) =>
+      submit(readPassJson(body.object(inputKey)), body.string("model_id"), readSeq(body), backward, digest);
   return {
     "POST /api/v1/create_model": ({ body, digest }) => {
       checkBaseModel(state, body.string("base_model"));
       checkOptimizer(body);
       const lora = readLora(body, facts.mostRank);
+      const role = readRole(body);
       const session = state.session(body.string("session_id"));
       const seq = body.integer("model_seq_id");
       const repeated = session.modelCalls.repeatOf(seq, digest, "model_seq_id");
@@ -44,7 +46,7 @@ export function trainingRoutes(state: ApiState): RouteTable {
       if (repeated !== undefined) return answer(repeated);
       const requestId = state.futures.create(session.id);
       session.modelCalls.add(seq, { digest, requestId });
-      const model = addModel(state, session, seq, lora);
+      const model = addModel(state, session, seq, { lora, role });
       state.start(requestId, () => createModel(state, model, body.stringMap("user_metadata")));
       return answer(requestId);
     },
@@ -71,8 +73,12 @@ export function trainingRoutes(state: ApiState): RouteTable {
       });
       return { request_id: requestId, model_id: model.id };
     },
-    "POST /api/v1/forward": pass(false, "forward_input"),
-    "POST /api/v1/forward_backward": pass(true, "forward_backward_input"),
+    "POST /api/v1/forward": passJson(false, "forward_input"),
+    "POST /api/v1/forward_backward": passJson(true, "forward_backward_input"),
+    [protobufRoute("POST /api/v1/forward_backward")]: ({ bytes, digest }) => {
+      const { pass, modelId, seqId, forwardOnly } = readPassProtobuf(bytes);
+      return submit(pass, modelId, seqId === 0 ? undefined : seqId, !forwardOnly, digest);
+    },
     "POST /api/v1/optim_step": ({ body, digest }) => {
       const model = state.model(body.string("model_id"));
       const params = readAdam(body);
@@ -111,16 +117,32 @@ function readLora(body: Fields, mostRank: number): LoraSettings | null {
   const rank = config?.integer("rank") ?? 0;
   if (config === undefined || rank === 0) return null;
   if (rank > mostRank) config.reject("rank", `The rank should be at most ${mostRank} for this model`);
-  for (const part of ["train_mlp", "train_attn"])
-    if (config.optionalBoolean(part) === false)
-      refuse(400, `${part}: false is not supported: adapters are trained on attention and MLP alike.`);
-  return { rank, alpha: LORA_ALPHA, seed: config.optionalInteger("seed") ?? 0 };
+  const lora = {
+    rank,
+    alpha: LORA_ALPHA,
+    seed: config.optionalInteger("seed") ?? 0,
+    attention: config.optionalBoolean("train_attn") ?? true,
+    mlp: config.optionalBoolean("train_mlp") ?? true,
+    // Other servers of this protocol never adapt it, so a client that says nothing gets the same from all.
+    unembedding: config.optionalBoolean("train_unembed") ?? false,
+  };
+  if (!lora.attention && !lora.mlp && !lora.unembedding)
+    refuse(400, "An adapter needs at least one of train_attn, train_mlp and train_unembed.");
+  return lora;
 }
 
-function describeLora(lora: LoraSettings | null): unknown {
-  return lora === null
-    ? null
-    : { rank: lora.rank, alpha: lora.alpha, seed: lora.seed, train_attn: true, train_mlp: true, train_unembed: false };
+function readRole(body: Fields): ModelRole {
+  const role = body.optionalString("model_role") ?? "policy";
+  if (role === "policy" || role === "critic") return role;
+  return body.reject("model_role", "A model is a policy or a critic");
+}
+
+export function describeLora(lora: LoraSettings | null): unknown {
+  return lora === null ? null : { rank: lora.rank, alpha: lora.alpha, seed: lora.seed, ...describeParts(lora) };
+}
+
+export function describeParts({ attention, mlp, unembedding }: LoraSettings): Readonly<Record<string, boolean>> {
+  return { train_attn: attention, train_mlp: mlp, train_unembed: unembedding };
 }
 
 export function modelIdOf(session: Session, seq: number): string {
@@ -128,11 +150,17 @@ export function modelIdOf(session: Session, seq: number): string {
 }
 
 /** Known from now on, so that calls may follow before it has been created. */
-export function addModel(state: ApiState, session: Session, seq: number, lora: LoraSettings | null): ModelEntry {
+export function addModel(
+  state: ApiState,
+  session: Session,
+  seq: number,
+  { lora, role }: Pick<ModelEntry, "lora" | "role">,
+): ModelEntry {
   const model: ModelEntry = {
     id: modelIdOf(session, seq),
     session,
     lora,
+    role,
     status: "created",
     order: new CallOrder(),
     saving: new Set(),
@@ -148,7 +176,7 @@ export async function createModel(
   model: ModelEntry,
   userMetadata: Readonly<Record<string, string>> | null,
 ): Promise<FutureResult> {
-  await state.computer.run({ op: "create", model: model.id, lora: model.lora });
+  await state.computer.run({ op: "create", model: model.id, lora: model.lora, role: model.role });
   writeRun(state.settings.serverFolder, {
     formatVersion: CHECKPOINT_VERSION,
     run: model.id,

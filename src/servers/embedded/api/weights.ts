@@ -16,7 +16,7 @@ import type { FutureResult } from "./futures.ts";
 import type { ApiRequest, RouteTable } from "./router.ts";
 import { addSampler, samplerIdOf } from "./sampling.ts";
 import type { ApiState, ModelEntry, Submitted } from "./state.ts";
-import { addModel, checkBaseModel, createModel, digestOf, modelIdOf, readSeq } from "./training.ts";
+import { addModel, checkBaseModel, createModel, describeParts, digestOf, modelIdOf, readSeq } from "./training.ts";
 
 export function weightRoutes(state: ApiState): RouteTable {
   return {
@@ -34,7 +34,7 @@ export function weightRoutes(state: ApiState): RouteTable {
       request.body.has("model_id") ? loadInto(state, request) : loadAsNew(state, request),
     "POST /api/v1/weights_info": ({ body }) => {
       const { baseModel, lora } = findTrainingState(state, body, "tinker_path");
-      const parts = lora ? { lora_rank: lora.rank, train_attn: true, train_mlp: true, train_unembed: false } : {};
+      const parts = lora ? { lora_rank: lora.rank, ...describeParts(lora) } : {};
       return { base_model: baseModel, is_lora: lora !== null, ...parts, optimizer_config: { type: "adamw" } };
     },
   };
@@ -117,7 +117,7 @@ function loadAsNew(state: ApiState, { body, digest }: ApiRequest): Submitted {
   const optimizer = body.optionalBoolean("optimizer") ?? false;
   const requestId = state.futures.create(session.id);
   session.modelCalls.add(seq, { digest: callDigest, requestId });
-  const model = addModel(state, session, seq, info.lora);
+  const model = addModel(state, session, seq, info);
   const userMetadata = body.stringMap("user_metadata");
   state.start(requestId, () => {
     // Both are sent at once, so that nothing sent to the new model meanwhile comes between them.
