@@ -381,6 +381,21 @@ export const CODES = table({
     explanation:
       "A server already runs for this address with another model or port. Stop it first, then it starts with the new settings.",
   },
+  RL7101: {
+    summary: "Task row lacks a field",
+    explanation:
+      "A grader's option names a field of the task's rows that a row does not have, or that is not text or a number.",
+  },
+  RL7102: {
+    summary: "Grader cannot be started",
+    explanation:
+      "The program, module, schema or address of a grader is missing or does not do what a grader must. The message says which.",
+  },
+  RL7103: {
+    summary: "Grader did not answer",
+    explanation:
+      "A grader's program, server or judge ended, timed out, or answered something that is no grade. The rollout is tried again and then dropped, never counted as 0.",
+  },
   RL8001: {
     summary: "Nothing to train on",
     explanation:

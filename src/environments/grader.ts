@@ -1,0 +1,38 @@
+/**
+ * A grader turns a completion into a reward. Built-in ones are in `graders/`; all have this shape, so that a loop, an eval and a
+ * regrade of saved rollouts treat them alike. Whatever a grader cannot judge is an error, never silently 0.
+ */
+import type { JsonObject } from "../value.ts";
+
+export interface GradeRequest {
+  /** The conversation that was answered. */
+  readonly prompt: readonly { readonly role: string; readonly content: string }[];
+  /** The answer's text, without the token that ends the turn. */
+  readonly completion: string;
+  /** The task's row: fields that the grader's options name. */
+  readonly row: JsonObject;
+  readonly signal: AbortSignal;
+}
+
+export interface Grade {
+  /** Finite. */
+  readonly reward: number;
+  /** Further numbers to log, averaged over rollouts: `extracted`, `format/boxed`, … */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** For people who look at rollouts: what was found in the text. */
+  readonly note?: string;
+}
+
+export interface Grader {
+  /** Judges one completion. Rejects where it could not be judged; aborting the signal rejects too. */
+  grade(request: GradeRequest): Promise<Grade>;
+  /** Ends processes and connections of the grader. */
+  close(): Promise<void>;
+}
+
+/** A field of a row as text: numbers and booleans as JSON writes them. Undefined where it is missing or a structure. */
+export function fieldText(row: JsonObject, field: string): string | undefined {
+  const value = row[field];
+  if (typeof value === "string") return value;
+  return typeof value === "number" || typeof value === "boolean" ? String(value) : undefined;
+}
