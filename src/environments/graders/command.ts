@@ -1,0 +1,145 @@
+/**
+ * `type: command` — any program as a grader. It is started once per place in the pool and asked one line of JSON at a time:
+ *
+ *   → {"prompt": [...], "completion": "...", "row": {...}}
+ *   ← 1.0                       or {"reward": 1.0, "metrics": {...}, "note": "..."}
+ *
+ * A program that takes too long, or ends, is killed with all it started, and another is started for the next question.
+ */
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fail, messageOf } from "../../diagnostic.ts";
+import type { Grade, GradeRequest, Grader } from "../grader.ts";
+import { Pool } from "../pool.ts";
+import { readGrade } from "./answer.ts";
+
+export interface CommandOptions {
+  /** Program and arguments; no shell is involved. */
+  readonly command: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Programs at work at once. */
+  readonly concurrency: number;
+  /** For one answer. */
+  readonly timeoutMs: number;
+}
+
+const STDERR_TAIL = 2000;
+
+export function commandGrader(options: CommandOptions): Grader {
+  const pool = new Pool(options.concurrency, () => new GraderProcess(options));
+  return {
+    grade: (request) => pool.use((process) => process.ask(request)),
+    close: () => pool.close(),
+  };
+}
+
+class GraderProcess {
+  readonly #options: CommandOptions;
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #name: string;
+  #stderr = "";
+  /** Why it is of no more use. */
+  #ended: string | undefined;
+  #waiting: { resolve(line: string): void; reject(error: unknown): void } | undefined;
+
+  constructor(options: CommandOptions) {
+    this.#options = options;
+    this.#name = `The grader \`${options.command.join(" ")}\``;
+    const [program = "", ...args] = options.command;
+    // A process group of its own, so that what it starts dies with it.
+    this.#child = spawn(program, args, { cwd: options.cwd, env: options.env as NodeJS.ProcessEnv, detached: true });
+    this.#child.on("error", (error) => this.#end(`cannot be started: ${messageOf(error)}`));
+    this.#child.on("exit", (code, signal) => this.#end(`ended with ${signal ?? `exit code ${code}`}`));
+    this.#child.stdin.on("error", () => {});
+    this.#child.stderr.on("data", (chunk: Buffer) => {
+      this.#stderr = (this.#stderr + chunk.toString("utf8")).slice(-STDERR_TAIL);
+    });
+    createInterface({ input: this.#child.stdout }).on("line", (line) => this.#answer(line));
+  }
+
+  get isUsable(): boolean {
+    return this.#ended === undefined;
+  }
+
+  async ask({ prompt, completion, row, signal }: GradeRequest): Promise<Grade> {
+    const line = await this.#exchange(JSON.stringify({ prompt, completion, row }), signal);
+    let value: unknown;
+    try {
+      value = JSON.parse(line);
+    } catch {
+      this.close();
+      return fail(
+        "RL7103",
+        `${this.#name} printed \`${line.slice(0, 200)}\`, which is not JSON. It must answer each line with one line of JSON; print anything else to stderr.`,
+      );
+    }
+    return readGrade(value, this.#name);
+  }
+
+  close(): void {
+    this.#end("was closed");
+    const { pid } = this.#child;
+    if (pid === undefined) return;
+    try {
+      process.kill(-pid, "SIGKILL");
+    } catch {
+      // The group has ended by itself.
+    }
+  }
+
+  #exchange(question: string, signal: AbortSignal): Promise<string> {
+    return new Promise((resolve, reject) => {
+      const { timeoutMs } = this.#options;
+      const timer = setTimeout(() => this.#giveUp(`did not answer within ${timeoutMs / 1000} s`), timeoutMs);
+      const onAbort = () => this.#giveUp("was interrupted");
+      signal.addEventListener("abort", onAbort, { once: true });
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener("abort", onAbort);
+        this.#waiting = undefined;
+      };
+      this.#waiting = {
+        resolve: (line) => {
+          done();
+          resolve(line);
+        },
+        reject: (error) => {
+          done();
+          reject(error as Error);
+        },
+      };
+      if (this.#ended !== undefined) this.#rejectWaiting(this.#ended);
+      else if (signal.aborted) onAbort();
+      else this.#child.stdin.write(`${question}\n`);
+    });
+  }
+
+  #answer(line: string): void {
+    this.#waiting?.resolve(line);
+  }
+
+  #giveUp(reason: string): void {
+    this.#rejectWaiting(reason);
+    this.close();
+  }
+
+  #end(reason: string): void {
+    this.#ended ??= reason;
+    this.#rejectWaiting(reason);
+  }
+
+  #rejectWaiting(reason: string): void {
+    const words = this.#stderr.trim() === "" ? "" : ` It said: ${this.#stderr.trim()}`;
+    const isStart = reason.startsWith("cannot be started");
+    this.#waiting?.reject(failure(isStart ? "RL7102" : "RL7103", `${this.#name} ${reason}.${words}`));
+  }
+}
+
+function failure(code: "RL7102" | "RL7103", detail: string): unknown {
+  try {
+    return fail(code, detail);
+  } catch (error) {
+    return error;
+  }
+}
