@@ -1,0 +1,59 @@
+/** How far the policy that is trained has moved from the one that sampled, from log-probabilities of the same tokens. */
+
+export interface Drift {
+  /** Sampled tokens that were compared. */
+  readonly tokens: number;
+  /** Estimates of KL(sampler ‖ policy) in nats a token: k1 = mean(q − ℓ), k2 = ½ mean((q − ℓ)²), k3 = mean(e^(ℓ−q) − 1 − (ℓ − q)) (joschu.net/blog/kl-approx.html). */
+  readonly klK1: number;
+  readonly klK2: number;
+  readonly klK3: number;
+  /** Mean of −q: the sampler's entropy a token, in nats. */
+  readonly entropy: number;
+  readonly ratioMean: number;
+  readonly ratioMax: number;
+  /** Share of tokens whose ratio lies outside [low, high]. */
+  readonly clipFraction: number;
+}
+
+export interface Compared {
+  /** [N] under the policy being trained. */
+  readonly policy: ArrayLike<number>;
+  /** [N] under the policy that sampled. */
+  readonly sampler: ArrayLike<number>;
+  /** [N] 0 where the token was not sampled. */
+  readonly weights: ArrayLike<number>;
+}
+
+/** Undefined where nothing was sampled. */
+export function measureDrift(
+  data: readonly Compared[],
+  clip: { readonly low: number; readonly high: number },
+): Drift | undefined {
+  let [tokens, k1, k2, k3, entropy, ratios, ratioMax, clipped] = [0, 0, 0, 0, 0, 0, 0, 0];
+  for (const { policy, sampler, weights } of data) {
+    for (let at = 0; at < weights.length; at++) {
+      if (weights[at] === 0) continue;
+      const change = (policy[at] as number) - (sampler[at] as number);
+      const ratio = Math.exp(change);
+      tokens += 1;
+      k1 -= change;
+      k2 += (change * change) / 2;
+      k3 += Math.expm1(change) - change;
+      entropy -= sampler[at] as number;
+      ratios += ratio;
+      ratioMax = Math.max(ratioMax, ratio);
+      if (ratio < clip.low || ratio > clip.high) clipped += 1;
+    }
+  }
+  if (tokens === 0) return undefined;
+  return {
+    tokens,
+    klK1: k1 / tokens,
+    klK2: k2 / tokens,
+    klK3: k3 / tokens,
+    entropy: entropy / tokens,
+    ratioMean: ratios / tokens,
+    ratioMax,
+    clipFraction: clipped / tokens,
+  };
+}
