@@ -446,6 +446,11 @@ export const CODES = table({
     summary: "Loss does not fit the run",
     explanation: "A supervised run needs a loss over given answers; the others need sampled tokens and their rewards.",
   },
+  RL8011: {
+    summary: "Server cannot train this run",
+    explanation:
+      "The server does not have the loss, or takes a setting of the run and does not use it, so the run would be another than the spec says. The message names loss or setting; docs/compatibility.md lists what each kind of server has.",
+  },
   RL9001: {
     summary: "Unknown command",
     explanation: "rlcli has no such command; `rlcli --help` lists them.",

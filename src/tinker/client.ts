@@ -2,18 +2,28 @@
  * The Tinker client: one server, one credential. Sessions, models and samplers hang off it; the REST calls are its own.
  * Servers differ: optional endpoints answer 404 or 405 where they are not supported.
  */
+import { type Compress, runtimeZstd } from "./compress.ts";
+import { DEFAULT_CONFIG, readConfig, type ServerConfig } from "./config.ts";
 import type { CheckpointInfo, ModelInfo, TrainingRunInfo } from "./data.ts";
-import { type Encoding, encodeJson, jsonEncoding } from "./encoding.ts";
+import { encodeJson } from "./encoding/json.ts";
+import type { EncodingName } from "./encoding.ts";
 import { TinkerError } from "./errors.ts";
 import { type CallOptions, parseJson } from "./future.ts";
-import { normalCheckpointPath, parseCheckpointPath } from "./paths.ts";
+import { type GateTimes, SamplingGate } from "./gate.ts";
+import { checkpointInfo, trainingRunInfo } from "./listing.ts";
+import { checkpointUrl, runUrl } from "./paths.ts";
+import { Rest } from "./rest.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { endpointOf, type HttpRequest, Transport, type TransportOptions } from "./transport.ts";
 import type { WireCheckpoint, WireTrainingRun } from "./wire.ts";
 
 export interface TinkerClientOptions extends TransportOptions {
-  /** How training data crosses the wire; JSON where absent, which every server takes. */
-  readonly encoding?: Encoding;
+  /** How training data crosses the wire. Where absent, protobuf if the server takes it, else JSON. */
+  readonly encoding?: EncodingName;
+  /** Compresses bodies where the server asks for it; the runtime's zstd where absent, `null` for never. */
+  readonly compress?: Compress | null;
+  /** How sampling slows down when the server says so. */
+  readonly sampling?: Partial<GateTimes>;
 }
 
 /** Sent as `sdk_version`. */
@@ -22,12 +32,56 @@ const PAGE = 100;
 
 export class TinkerClient {
   readonly transport: Transport;
-  readonly encoding: Encoding;
+  readonly gate: SamplingGate;
+  readonly compress: Compress | undefined;
+  /** Calls about runs, checkpoints and sessions that not every server has. */
+  readonly rest: Rest;
   readonly #sessions = new Set<Session>();
+  #passEncoding: EncodingName | undefined;
+  #config: Promise<ServerConfig> | undefined;
 
   constructor(options: TinkerClientOptions) {
     this.transport = new Transport(options);
-    this.encoding = options.encoding ?? jsonEncoding;
+    this.gate = new SamplingGate(options.sampling);
+    this.compress = options.compress === undefined ? runtimeZstd : (options.compress ?? undefined);
+    this.rest = new Rest(this);
+    this.#passEncoding = options.encoding;
+  }
+
+  /** The encoding of training data; undefined until it is settled by option or by the server's first answer. */
+  get passEncoding(): EncodingName | undefined {
+    return this.#passEncoding;
+  }
+
+  settlePassEncoding(name: EncodingName): void {
+    this.#passEncoding ??= name;
+  }
+
+  /** What the server wants; asked for once. Servers that do not say have the defaults. */
+  async config(options: CallOptions = {}): Promise<ServerConfig> {
+    this.#config ??= this.#askConfig();
+    const asked = this.#config;
+    try {
+      return await abortable(asked, options.signal);
+    } catch (error) {
+      if (!options.signal?.aborted && this.#config === asked) this.#config = undefined;
+      throw error;
+    }
+  }
+
+  /** Not under the signal of the call that happens to be the first. */
+  async #askConfig(): Promise<ServerConfig> {
+    try {
+      const flags = await this.json<Record<string, unknown>>("POST", "/client/config", { sdk_version: CLIENT_NAME });
+      const config = readConfig(flags);
+      if (config.exchangesCredential) this.transport.exchangeCredential();
+      return config;
+    } catch (error) {
+      // Any refusal but that of the credential: the flags are advice, and not every server gives it.
+      const isRefusal = error instanceof TinkerError && error.status !== undefined && error.status < 500;
+      if (isRefusal && error.kind !== "busy" && error.status !== 401 && error.status !== 403) return DEFAULT_CONFIG;
+      throw error;
+    }
   }
 
   /** Resolves if the server answers; one try, no waiting for it to come up. */
@@ -79,7 +133,7 @@ export class TinkerClient {
       readonly checkpoints: readonly WireCheckpoint[];
     }
     if (run !== undefined) {
-      const path = `/training_runs/${encodeURIComponent(run).replaceAll("%3A", ":")}/checkpoints`;
+      const path = `${runUrl(run)}/checkpoints`;
       return (await this.json<Wire>("GET", path, undefined, options)).checkpoints.map(checkpointInfo);
     }
     return this.#pages(options, async (offset) => {
@@ -90,15 +144,9 @@ export class TinkerClient {
 
   /** Deletes a checkpoint by its path; false if it was not there. */
   async deleteCheckpoint(path: string, options: CallOptions = {}): Promise<boolean> {
-    const parts = parseCheckpointPath(path);
-    if (!parts) throw new RangeError(`${path} is not a checkpoint path`);
+    const url = checkpointUrl(path);
     try {
-      await this.json(
-        "DELETE",
-        `/training_runs/${parts.run}/checkpoints/${parts.kind}/${parts.name}`,
-        undefined,
-        options,
-      );
+      await this.json("DELETE", url, undefined, options);
       return true;
     } catch (error) {
       if (error instanceof TinkerError && error.status === 404) return false;
@@ -163,21 +211,13 @@ export class TinkerClient {
   }
 }
 
-/** SkyRL's times carry no zone and are UTC. */
-const utc = (time: string) => (/[zZ]$|[+-]\d\d:?\d\d$/.test(time) ? time : `${time}Z`);
-
-const checkpointInfo = (wire: WireCheckpoint): CheckpointInfo => ({
-  checkpointId: wire.checkpoint_id,
-  type: wire.checkpoint_type,
-  time: utc(wire.time),
-  tinkerPath: normalCheckpointPath(wire.tinker_path),
-  ...(wire.size_bytes == null ? {} : { sizeBytes: wire.size_bytes }),
-});
-
-const trainingRunInfo = (wire: WireTrainingRun): TrainingRunInfo => ({
-  runId: wire.training_run_id,
-  baseModel: wire.base_model,
-  isLora: wire.is_lora,
-  ...(wire.lora_rank == null ? {} : { loraRank: wire.lora_rank }),
-  ...(wire.last_request_time === undefined ? {} : { lastRequestTime: utc(wire.last_request_time) }),
-});
+/** A promise that others wait for too, for as long as the signal allows. */
+function abortable<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work;
+  signal.throwIfAborted();
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}

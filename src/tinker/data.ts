@@ -1,4 +1,5 @@
 /** What the client takes and gives: typed arrays instead of lists, names instead of wire fields. */
+import type { TopK } from "./proto/sample.ts";
 
 /** One training example. Position i of every tensor belongs to position i of the input. */
 export interface Datum {
@@ -10,13 +11,20 @@ export interface Datum {
 
 export interface Loss {
   readonly name: string;
-  readonly config?: Readonly<Record<string, number>>;
+  /** Text is understood by hosted servers only. */
+  readonly config?: Readonly<Record<string, number | string>>;
 }
+
+/** Whole numbers are held in 32 bits where all fit, else as doubles, exact up to 2^53. */
+export type OutputArray = Float32Array | Int32Array | Float64Array;
 
 /** The result of forward or forward_backward. */
 export interface PassResult {
-  /** One entry a datum, in order; `logprobs` is [N], log p(target) in nats. */
-  readonly outputs: readonly Readonly<Record<string, Float32Array>>[];
+  /** One entry a datum, in order; `logprobs` is [N], log p(target) in nats; a critic gives `values` [N] instead. */
+  readonly outputs: readonly (Readonly<Record<string, OutputArray>> & {
+    readonly logprobs?: Float32Array;
+    readonly values?: Float32Array;
+  })[];
   readonly metrics: Readonly<Record<string, number>>;
 }
 
@@ -37,12 +45,18 @@ export interface SampledSequence {
   /** [T] log-probabilities in nats; empty if the server gave none. */
   readonly logprobs: Float32Array;
   readonly stopReason: "stop" | "length";
+  /** [T, k], where asked for and served. */
+  readonly topk?: TopK;
+  /** The server's name for the sequence, where it gives one. */
+  readonly sequenceId?: string;
 }
 
 export interface SampleResult {
   readonly sequences: readonly SampledSequence[];
   /** [prompt length], the first NaN. Present only if asked for. */
   readonly promptLogprobs?: Float32Array;
+  /** [prompt length, k]. Present only if asked for. */
+  readonly topkPromptLogprobs?: TopK;
 }
 
 export interface CheckpointInfo {
@@ -54,6 +68,10 @@ export interface CheckpointInfo {
   /** In three parts: `tinker://run/kind/name`. */
   readonly tinkerPath: string;
   readonly sizeBytes?: number;
+  readonly isPublic?: boolean;
+  /** ISO 8601 in UTC; absent where it is kept for good. */
+  readonly expiresAt?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 export interface TrainingRunInfo {
@@ -62,6 +80,29 @@ export interface TrainingRunInfo {
   readonly isLora: boolean;
   readonly loraRank?: number;
   readonly lastRequestTime?: string;
+  readonly metadata?: Readonly<Record<string, string>>;
+}
+
+export interface SessionInfo {
+  readonly runIds: readonly string[];
+  readonly samplerIds: readonly string[];
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+export interface SamplerInfo {
+  readonly id: string;
+  readonly baseModel: string;
+  /** Absent where the base model itself is sampled. */
+  readonly modelPath?: string;
+}
+
+/** What get_info says; servers differ in how much that is. */
+export interface ModelDescription {
+  readonly modelId: string;
+  /** A Hugging Face name or a folder: where the tokenizer is. */
+  readonly modelName?: string;
+  /** 0 for full training. */
+  readonly loraRank?: number;
 }
 
 export interface ModelInfo {

@@ -1,80 +1,51 @@
 /**
- * How training data and results cross the wire. One interface, so that the JSON here and protobuf can stand beside
- * each other: transport and futures see only bytes and a content type. Encoding is deterministic: the same request
- * gives the same bytes in any process, which is what makes a resubmission recognisable.
+ * How training data and results cross the wire. Requests are written in one of two encodings, results are read by the
+ * content type they come with: transport and futures see only bytes. Writing is deterministic: the same request gives
+ * the same bytes in any process, which is what makes a resubmission recognisable.
  */
 import type { Datum, Loss, PassResult, SampleResult } from "./data.ts";
-import type { WireDatum, WireInput, WirePass, WirePassResult, WireSample, WireTensor } from "./wire.ts";
+import { decodePassJson, decodeSampleJson, encodePassJson } from "./encoding/json.ts";
+import { decodePassProtobuf, decodeSampleProtobuf, encodePassProtobuf } from "./encoding/protobuf.ts";
+import type { HttpAnswer } from "./transport.ts";
+
+export type EncodingName = "json" | "protobuf";
 
 export interface PassRequest {
   readonly modelId: string;
+  /** From 1; 0 for a call outside the model's order. */
   readonly seqId: number;
   readonly data: readonly Datum[];
   readonly loss: Loss;
   readonly kind: "forward" | "forward_backward";
 }
 
-export interface Encoding {
+export const PROTOBUF_TYPE = "application/x-protobuf";
+/** For results that may come in either form; 0.3 of SkyRL knows JSON only, 0.38 of the SDK protobuf only. */
+export const ACCEPT_BOTH = `${PROTOBUF_TYPE}, application/json`;
+
+export interface EncodedPass {
+  readonly path: string;
   readonly contentType: string;
-  /** Where the body goes, and its bytes. */
-  encodePass(request: PassRequest): { readonly path: string; readonly body: Uint8Array };
-  decodePass(body: Uint8Array): PassResult;
-  decodeSample(body: Uint8Array, promptLength: number): SampleResult;
+  readonly body: Uint8Array;
 }
 
-export function wireTensor(values: Int32Array | Float32Array): WireTensor {
-  return {
-    data: Array.from(values),
-    dtype: values instanceof Int32Array ? "int64" : "float32",
-    shape: [values.length],
-  };
+export function encodePass(name: EncodingName, request: PassRequest): EncodedPass {
+  if (name === "json") {
+    return { path: `/${request.kind}`, contentType: "application/json", body: encodePassJson(request) };
+  }
+  // Protobuf has one endpoint for both: the message says whether gradients are wanted.
+  return { path: "/forward_backward", contentType: PROTOBUF_TYPE, body: encodePassProtobuf(request) };
 }
 
-export function wireInput(tokens: Int32Array): WireInput {
-  return { chunks: [{ type: "encoded_text", tokens: Array.from(tokens) }] };
+const isProtobuf = ({ headers }: HttpAnswer): boolean => String(headers["content-type"] ?? "").includes(PROTOBUF_TYPE);
+
+/** Throws an Error in words where the bytes are not what the content type says. */
+export function decodePass(answer: HttpAnswer): PassResult {
+  return isProtobuf(answer) ? decodePassProtobuf(answer.body) : decodePassJson(answer.body);
 }
 
-const wireDatum = ({ input, lossInputs }: Datum): WireDatum => ({
-  model_input: wireInput(input),
-  loss_fn_inputs: Object.fromEntries(Object.entries(lossInputs).map(([name, values]) => [name, wireTensor(values)])),
-});
-
-/** A number that JSON could not carry arrives as null. */
-const floats = (data: readonly (number | null)[]) => Float32Array.from(data, (value) => value ?? Number.NaN);
-
-export function encodeJson(value: unknown): Uint8Array {
-  return Buffer.from(JSON.stringify(value));
-}
-
-export const jsonEncoding: Encoding = {
-  contentType: "application/json",
-  encodePass({ modelId, seqId, data, loss, kind }) {
-    const pass: WirePass = { loss_fn: loss.name, loss_fn_config: loss.config ?? null, data: data.map(wireDatum) };
-    return { path: `/${kind}`, body: encodeJson({ model_id: modelId, seq_id: seqId, [`${kind}_input`]: pass }) };
-  },
-  decodePass(body) {
-    const { loss_fn_outputs, metrics } = JSON.parse(Buffer.from(body).toString()) as WirePassResult;
-    return {
-      outputs: loss_fn_outputs.map((output) =>
-        Object.fromEntries(Object.entries(output).map(([name, { data }]) => [name, floats(data)])),
-      ),
-      metrics: metrics ?? {},
-    };
-  },
-  decodeSample(body, promptLength) {
-    const { sequences, prompt_logprobs } = JSON.parse(Buffer.from(body).toString()) as WireSample;
-    return {
-      sequences: sequences.map(({ tokens, logprobs, stop_reason }) => ({
-        tokens: Int32Array.from(tokens),
-        logprobs: floats(logprobs ?? []),
-        stopReason: stop_reason === "stop" ? "stop" : "length",
-      })),
-      ...(prompt_logprobs ? { promptLogprobs: promptLogprobs(prompt_logprobs, promptLength) } : {}),
-    };
-  },
-};
-
-/** One entry a prompt token, the first undefined; SkyRL's jax backend leaves that first one out. */
-export function promptLogprobs(values: readonly (number | null)[], promptLength: number): Float32Array {
-  return floats(values.length === promptLength - 1 ? [null, ...values] : values);
+export function decodeSample(answer: HttpAnswer, promptLength: number): SampleResult {
+  return isProtobuf(answer)
+    ? decodeSampleProtobuf(answer.body, promptLength)
+    : decodeSampleJson(answer.body, promptLength);
 }

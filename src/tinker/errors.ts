@@ -17,6 +17,8 @@ interface TinkerErrorFields {
   /** The server's words, or the network's. */
   readonly reason: string;
   readonly category?: string | undefined;
+  /** How long the server asked to wait, where it did. */
+  readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 }
 
@@ -35,6 +37,7 @@ export class TinkerError extends Error {
   readonly requestId: string | undefined;
   readonly reason: string;
   readonly category: string | undefined;
+  readonly retryAfterMs: number | undefined;
 
   constructor(fields: TinkerErrorFields) {
     const { kind, endpoint, status, requestId, reason } = fields;
@@ -48,6 +51,7 @@ export class TinkerError extends Error {
     this.requestId = requestId;
     this.reason = reason;
     this.category = fields.category;
+    this.retryAfterMs = fields.retryAfterMs;
   }
 }
 
@@ -83,4 +87,11 @@ export function isGone(status: number, reason: string): boolean {
   if (status === 404) return /^(model|session|sampling session|sampler|future)\b.*\bnot found/i.test(reason);
   // SkyRL tells of an expired session only through the failure of the work: section 1.5.
   return /\bmodel\b.*\b(not loaded|unloaded|expired)\b|\bsession\b.*\bexpired\b/i.test(reason);
+}
+
+/** Whether an error says that the server has no such call, rather than no such thing. */
+export function isUnsupported(error: unknown): boolean {
+  if (!(error instanceof TinkerError)) return false;
+  // An unknown route is FastAPI's bare "Not Found"; an unknown id is named.
+  return error.status === 405 || error.status === 501 || (error.status === 404 && /^not found\.?$/i.test(error.reason));
 }

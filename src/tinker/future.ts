@@ -3,7 +3,7 @@
  * submission; `result` long-polls. A future the server has forgotten is submitted again with the same bytes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { encodeJson } from "./encoding.ts";
+import { encodeJson } from "./encoding/json.ts";
 import { isGone, reasonOf, TinkerError } from "./errors.ts";
 import { Attempts, isRetryable, retryAfterMs } from "./retry.ts";
 import { endpointOf, type HttpAnswer, type HttpRequest, type Transport } from "./transport.ts";
@@ -26,38 +26,68 @@ const MIN_POLL_MS = 250;
 /** How often a forgotten future is submitted again. */
 const MAX_RESUBMITS = 3;
 
-export class Future<T> {
-  readonly #transport: Transport;
-  readonly #submission: HttpRequest;
-  readonly #decode: (answer: HttpAnswer, fail: (reason: string, cause?: unknown) => TinkerError) => T;
-  #requestId: string;
+/** Builds the error for an answer that makes no sense. */
+export type Fail = (reason: string, cause?: unknown) => TinkerError;
 
-  private constructor(
-    transport: Transport,
-    submission: HttpRequest,
-    decode: (answer: HttpAnswer, fail: (reason: string, cause?: unknown) => TinkerError) => T,
-    requestId: string,
-  ) {
+/** The answer to a submission; servers put more than `request_id` into it. */
+export type Taken = Readonly<Record<string, unknown>> & { readonly request_id: string };
+
+export interface Reading<T> {
+  /** What the result may come in; JSON where absent. */
+  readonly accept?: string;
+  readonly decode: (answer: HttpAnswer, fail: Fail, taken: Taken) => T;
+  /** How the request reaches the server: the transport where absent. */
+  readonly send?: (submission: HttpRequest) => Promise<HttpAnswer>;
+  /** The same work as another request, for a server that fails all of a batch for the fault of one: tried once. */
+  readonly alone?: () => HttpRequest | Promise<HttpRequest> | undefined;
+}
+
+/** A result to come. */
+export interface Pending<T> {
+  readonly requestId: string;
+  result(options?: ResultOptions): Promise<T>;
+}
+
+export class Future<T> implements Pending<T> {
+  readonly #transport: Transport;
+  readonly #reading: Reading<T>;
+  #submission: HttpRequest;
+  #taken: Taken;
+
+  private constructor(transport: Transport, submission: HttpRequest, reading: Reading<T>, taken: Taken) {
     this.#transport = transport;
     this.#submission = submission;
-    this.#decode = decode;
-    this.#requestId = requestId;
+    this.#reading = reading;
+    this.#taken = taken;
   }
 
-  /** Submits; resolves when the server has taken the request. `fail` builds the error for an answer that makes no sense. */
-  static async submit<T>(
-    transport: Transport,
-    submission: HttpRequest,
-    decode: (answer: HttpAnswer, fail: (reason: string, cause?: unknown) => TinkerError) => T,
-  ): Promise<Future<T>> {
-    return new Future(transport, submission, decode, await submitRequest(transport, submission));
+  /** Submits; resolves when the server has taken the request. */
+  static async submit<T>(transport: Transport, submission: HttpRequest, reading: Reading<T>): Promise<Future<T>> {
+    return new Future(transport, submission, reading, await submitRequest(transport, submission, reading));
   }
 
   get requestId(): string {
-    return this.#requestId;
+    return this.#taken.request_id;
   }
 
   async result(options: ResultOptions = {}): Promise<T> {
+    try {
+      return await this.#await(options);
+    } catch (error) {
+      const isBatchFault = error instanceof TinkerError && error.kind === "failed" && error.status === 400;
+      const again = isBatchFault ? await this.#reading.alone?.() : undefined;
+      if (!again) throw error;
+      this.#submission = { ...again, signal: options.signal };
+      await this.#submitAgain();
+      return await this.#await(options);
+    }
+  }
+
+  async #submitAgain(): Promise<void> {
+    this.#taken = await submitRequest(this.#transport, this.#submission, this.#reading);
+  }
+
+  async #await(options: ResultOptions): Promise<T> {
     const startedAt = performance.now();
     let attempts = new Attempts(this.#transport.retry);
     let resubmits = 0;
@@ -72,7 +102,8 @@ export class Future<T> {
       if (outcome.type === "forgotten") {
         resubmits += 1;
         if (resubmits > MAX_RESUBMITS) throw outcome.error;
-        this.#requestId = await submitRequest(this.#transport, { ...this.#submission, signal: options.signal });
+        this.#submission = { ...this.#submission, signal: options.signal };
+        await this.#submitAgain();
       } else if (outcome.type === "trouble") {
         if (!(await attempts.again(options.signal, outcome.afterMs))) throw outcome.error;
       } else {
@@ -84,11 +115,18 @@ export class Future<T> {
   }
 
   async #poll(signal: AbortSignal | undefined): Promise<PollOutcome> {
-    const body = encodeJson({ request_id: this.#requestId, allow_metadata_only: false });
+    const body = encodeJson({ request_id: this.requestId, allow_metadata_only: false });
     let answer: HttpAnswer;
     try {
-      const path = "/retrieve_future";
-      answer = await this.#transport.once({ method: "POST", path, body, signal, timeoutMs: POLL_TIMEOUT_MS });
+      const { accept } = this.#reading;
+      answer = await this.#transport.once({
+        method: "POST",
+        path: "/retrieve_future",
+        body,
+        signal,
+        timeoutMs: POLL_TIMEOUT_MS,
+        ...(accept === undefined ? {} : { headers: { accept } }),
+      });
     } catch (error) {
       if (!(error instanceof TinkerError)) throw error;
       return { type: "trouble", error: this.#error("network", undefined, error.reason, error) };
@@ -124,7 +162,7 @@ export class Future<T> {
     }
     const fail = (reason: string, cause?: unknown) => this.#error("failed", undefined, reason, cause);
     try {
-      return this.#decode(answer, fail);
+      return this.#reading.decode(answer, fail, this.#taken);
     } catch (error) {
       if (error instanceof TinkerError) throw error;
       throw fail(`the result cannot be read: ${(error as Error).message}`, error);
@@ -151,10 +189,10 @@ type PollOutcome =
   | { readonly type: "trouble"; readonly error: TinkerError; readonly afterMs?: number | undefined }
   | { readonly type: "forgotten"; readonly error: TinkerError };
 
-async function submitRequest(transport: Transport, submission: HttpRequest): Promise<string> {
-  const answer = await transport.send(submission);
-  const id = (parseJson(answer) as { request_id?: unknown } | undefined)?.request_id;
-  if (typeof id === "string" && id !== "") return id;
+async function submitRequest<T>(transport: Transport, submission: HttpRequest, { send }: Reading<T>): Promise<Taken> {
+  const answer = await (send ? send(submission) : transport.send(submission));
+  const taken = parseJson(answer) as Partial<Taken> | undefined;
+  if (typeof taken?.request_id === "string" && taken.request_id !== "") return taken as Taken;
   const endpoint = endpointOf(submission);
   throw new TinkerError({ kind: "failed", endpoint, status: answer.status, reason: "the answer has no request_id" });
 }

@@ -27,3 +27,20 @@ export function normalCheckpointPath(text: string): string {
   const path = parseCheckpointPath(text);
   return path ? formatCheckpointPath(path) : text;
 }
+
+/** The path of a run's REST calls. Colons, which ids may hold, stay as they are. */
+export function runUrl(run: string): string {
+  return `/training_runs/${encodeURIComponent(run).replaceAll("%3A", ":")}`;
+}
+
+/** The path of a checkpoint's REST calls. Throws RangeError for text that is no checkpoint path. */
+export function checkpointUrl(path: string): string {
+  const parts = parseCheckpointPath(path);
+  if (!parts) throw new RangeError(`${path} is not a checkpoint path`);
+  return `${runUrl(parts.run)}/checkpoints/${parts.kind}/${encodeURIComponent(parts.name)}`;
+}
+
+/** SkyRL's times carry no zone and are UTC. */
+export function utcTime(time: string): string {
+  return /[zZ]$|[+-]\d\d:?\d\d$/.test(time) ? time : `${time}Z`;
+}

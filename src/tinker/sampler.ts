@@ -1,8 +1,10 @@
 /** Samples from one snapshot of weights. Samples carry their own numbers, so that a retry is the same sample. */
 import type { TinkerClient } from "./client.ts";
 import type { SampleResult, SamplingParams } from "./data.ts";
-import { encodeJson, wireInput } from "./encoding.ts";
-import { type CallOptions, Future } from "./future.ts";
+import { encodeJson, wireInput } from "./encoding/json.ts";
+import { ACCEPT_BOTH, decodeSample } from "./encoding.ts";
+import { type CallOptions, Future, type ResultOptions, type Taken } from "./future.ts";
+import type { HttpRequest } from "./transport.ts";
 import type { WireSamplingParams } from "./wire.ts";
 
 export interface SampleRequest {
@@ -12,6 +14,10 @@ export interface SampleRequest {
   /** 1 where absent. */
   readonly count?: number;
   readonly promptLogprobs?: boolean;
+  /** The k most probable tokens at each position of the prompt; 0 where absent. */
+  readonly topkPromptLogprobs?: number;
+  /** The same of each sampled position; servers before SDK 0.38 ignore it. */
+  readonly topkSampleLogprobs?: number;
 }
 
 export class Sampler {
@@ -24,28 +30,94 @@ export class Sampler {
     this.id = id;
   }
 
+  /** Resolves when the server has taken the request. */
   async sample(request: SampleRequest, options: CallOptions & { seqId?: number } = {}): Promise<Future<SampleResult>> {
-    const { prompt, params, count = 1, promptLogprobs = false } = request;
+    const { prompt, count = 1 } = request;
     if (prompt.length === 0) throw new RangeError("a sample needs a prompt");
+    const { transport, gate } = this.#client;
+    const { retriesSamples } = await this.#client.config(options);
     const seqId = options.seqId ?? this.#nextSeqId;
     this.#nextSeqId = Math.max(this.#nextSeqId, seqId + 1);
-    const body = encodeJson({
-      sampling_session_id: this.id,
-      seq_id: seqId,
-      num_samples: count,
-      prompt: wireInput(prompt),
-      sampling_params: wireParams(params),
-      prompt_logprobs: promptLogprobs,
-      type: "sample",
+    const submissionOf = (seq: number): HttpRequest => ({
+      method: "POST",
+      path: "/asample",
+      body: this.#body(request, seq),
+      headers: { "x-tinker-sampling-backpressure": "1" },
+      retries: retriesSamples ? "not busy" : "none",
+      signal: options.signal,
     });
-    const { transport, encoding } = this.#client;
-    const submission = { method: "POST", path: "/asample", body, signal: options.signal } as const;
-    return Future.submit(transport, submission, (answer, fail) => {
-      const result = encoding.decodeSample(answer.body, prompt.length);
-      if (result.sequences.length !== count) throw fail(`${result.sequences.length} samples for ${count}`);
-      return result;
+    return Future.submit(transport, submissionOf(seqId), {
+      accept: ACCEPT_BOTH,
+      send: (submission) => gate.run(submission.body?.length ?? 0, submission.signal, () => transport.send(submission)),
+      decode: (answer, fail, taken) => {
+        const result = decodeSample(answer, prompt.length);
+        if (result.sequences.length !== count) throw fail(`${result.sequences.length} samples for ${count}`);
+        return named(result, taken);
+      },
+      // SkyRL fails all samples of a batch for the fault of one. A new number: under the old one a server may know the failure.
+      alone: () => submissionOf(this.#nextSeqId++),
     });
   }
+
+  /**
+   * Samples from many prompts, at most as many at a time as the server allows; results are in the order of requests.
+   * The first failure ends it: what is not submitted then is not sent any more.
+   */
+  async sampleAll(requests: readonly SampleRequest[], options: ResultOptions = {}): Promise<SampleResult[]> {
+    const { samplesAtOnce } = await this.#client.config(options);
+    const first = this.#nextSeqId;
+    this.#nextSeqId += requests.length;
+    const results: SampleResult[] = [];
+    const stop = new AbortController();
+    const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
+    let next = 0;
+    const work = async () => {
+      while (next < requests.length) {
+        const i = next++;
+        const future = await this.sample(requests[i] as SampleRequest, { signal, seqId: first + i });
+        results[i] = await future.result({ ...options, signal });
+      }
+    };
+    try {
+      await Promise.all(Array.from({ length: Math.min(samplesAtOnce, requests.length) }, work));
+    } catch (error) {
+      stop.abort();
+      options.signal?.throwIfAborted();
+      throw error;
+    }
+    return results;
+  }
+
+  /** Log-probabilities of a text's tokens [P] in nats, the first NaN; by sampling one token after it. */
+  async logprobs(prompt: Int32Array, options: ResultOptions = {}): Promise<Float32Array> {
+    const params = { maxTokens: 1, temperature: 0, stop: [] };
+    const { promptLogprobs } = await (await this.sample({ prompt, params, promptLogprobs: true }, options)).result(
+      options,
+    );
+    if (promptLogprobs) return promptLogprobs;
+    throw new RangeError("the server gave no log-probabilities of the prompt");
+  }
+
+  #body(request: SampleRequest, seqId: number): Uint8Array {
+    const { topkPromptLogprobs = 0, topkSampleLogprobs = 0 } = request;
+    return encodeJson({
+      sampling_session_id: this.id,
+      seq_id: seqId,
+      num_samples: request.count ?? 1,
+      prompt: wireInput(request.prompt),
+      sampling_params: wireParams(request.params),
+      prompt_logprobs: request.promptLogprobs ?? false,
+      ...(topkPromptLogprobs === 0 ? {} : { topk_prompt_logprobs: topkPromptLogprobs }),
+      ...(topkSampleLogprobs === 0 ? {} : { topk_sample_logprobs: topkSampleLogprobs }),
+      type: "sample",
+    });
+  }
+}
+
+/** Servers since SDK 0.38 name each sequence when they take the request. */
+function named(result: SampleResult, { sample_sequence_ids: ids }: Taken): SampleResult {
+  if (!Array.isArray(ids) || ids.length !== result.sequences.length) return result;
+  return { ...result, sequences: result.sequences.map((s, i) => ({ ...s, sequenceId: String(ids[i]) })) };
 }
 
 const wireParams = ({ maxTokens, temperature, topP, topK, seed, stop }: SamplingParams): WireSamplingParams => ({

@@ -1,7 +1,7 @@
 /** A session: what keeps models alive on the server, through its heartbeat. */
 import type { TinkerClient } from "./client.ts";
-import { encodeJson } from "./encoding.ts";
-import { TinkerError } from "./errors.ts";
+import { encodeJson } from "./encoding/json.ts";
+import { isUnsupported, TinkerError } from "./errors.ts";
 import { type CallOptions, Future, parseJson, type ResultOptions } from "./future.ts";
 import { TrainingModel } from "./model.ts";
 import { Sampler } from "./sampler.ts";
@@ -21,6 +21,10 @@ export interface ModelOptions {
   readonly loraRank: number;
   /** For the initial adapter. */
   readonly seed?: number;
+  /** Which layers an adapter has; all where absent. SkyRL has its own choice and ignores it. */
+  readonly layers?: { readonly attention: boolean; readonly mlp: boolean; readonly unembedding: boolean };
+  /** `critic` predicts values instead of tokens; few servers have it. */
+  readonly role?: "policy" | "critic";
   readonly metadata?: Readonly<Record<string, string>>;
   /** Position of the model within the session; the session's counter where absent. */
   readonly modelSeqId?: number;
@@ -52,6 +56,17 @@ export class Session {
     return this.#isGone;
   }
 
+  /** Says that the work is over, so that the server need not wait for the silence. Nothing where it has no such call. */
+  async finish(options: CallOptions = {}): Promise<void> {
+    this.stopHeartbeat();
+    const body = { reason: { type: "success" }, detail: null };
+    try {
+      await this.client.json("POST", `/sessions/${this.id}/finish`, body, options);
+    } catch (error) {
+      if (!isUnsupported(error)) throw error;
+    }
+  }
+
   /** One heartbeat now. Throws a `gone` error if the server does not know the session (any more). */
   async heartbeat(options: CallOptions = {}): Promise<void> {
     const body = { session_id: this.id, type: "session_heartbeat" };
@@ -66,22 +81,73 @@ export class Session {
       session_id: this.id,
       model_seq_id: modelSeqId,
       base_model: options.baseModel,
-      lora_config: { rank: options.loraRank, ...(options.seed === undefined ? {} : { seed: options.seed }) },
+      lora_config: loraConfig(options),
+      ...(options.role === undefined ? {} : { model_role: options.role }),
       user_metadata: options.metadata ?? null,
       type: "create_model",
     });
     const submission = { method: "POST", path: "/create_model", body, signal: call.signal } as const;
-    const future = await Future.submit(transport, submission, (answer, fail) => {
-      const id = (parseJson(answer) as { model_id?: unknown } | undefined)?.model_id;
-      if (typeof id !== "string") throw fail("the result has no model_id");
-      return id;
+    const future = await Future.submit(transport, submission, {
+      decode: (answer, fail) => {
+        const id = (parseJson(answer) as { model_id?: unknown } | undefined)?.model_id;
+        if (typeof id !== "string") throw fail("the result has no model_id");
+        return id;
+      },
     });
-    return new TrainingModel(this.client, await future.result(call));
+    return this.resumeModel(await future.result(call), 1);
+  }
+
+  /**
+   * A new model with the weights of a training checkpoint, of the same base and rank. With `optimizer`, its moments and
+   * step count too. In one call where the server has it, else as a new model that is loaded.
+   */
+  async createModelFrom(
+    path: string,
+    { optimizer, metadata }: { readonly optimizer: boolean; readonly metadata?: Readonly<Record<string, string>> },
+    call: ResultOptions = {},
+  ): Promise<TrainingModel> {
+    const modelSeqId = this.#nextModel++;
+    const created = await this.#loadAsNew(path, optimizer, modelSeqId, metadata ?? null, call);
+    if (created) return created;
+    const { baseModel, loraRank } = await this.client.checkpointModel(path, call);
+    const more = metadata === undefined ? {} : { metadata };
+    const model = await this.createModel({ baseModel, loraRank, modelSeqId, ...more }, call);
+    await (await model.loadWeights(path, { optimizer, signal: call.signal })).result(call);
+    return model;
+  }
+
+  /** Undefined where the server does not know this form of the call. */
+  async #loadAsNew(
+    path: string,
+    optimizer: boolean,
+    modelSeqId: number,
+    metadata: Readonly<Record<string, string>> | null,
+    call: ResultOptions,
+  ): Promise<TrainingModel | undefined> {
+    const body = encodeJson({
+      session_id: this.id,
+      model_seq_id: modelSeqId,
+      path,
+      optimizer,
+      user_metadata: metadata,
+      type: "load_weights",
+    });
+    const submission = { method: "POST", path: "/load_weights", body, signal: call.signal } as const;
+    try {
+      const future = await Future.submit(this.client.transport, submission, {
+        decode: (answer) => (parseJson(answer) as { model_id?: string | null } | undefined)?.model_id,
+      });
+      return this.resumeModel((await future.result(call)) ?? `${this.id}:train:${modelSeqId}`, 1);
+    } catch (error) {
+      if (error instanceof TinkerError && error.status === 422) return undefined;
+      if (isUnsupported(error)) return undefined;
+      throw error;
+    }
   }
 
   /** Goes on with a model that an earlier process made; `nextSeqId` is the first number not used by it. */
   resumeModel(modelId: string, nextSeqId: number): TrainingModel {
-    return new TrainingModel(this.client, modelId, nextSeqId);
+    return new TrainingModel(this.client, modelId, () => this.#nextSampler++, nextSeqId);
   }
 
   /** Samples from a base model or from sampler weights. */
@@ -121,3 +187,9 @@ export class Session {
     }
   }
 }
+
+const loraConfig = ({ loraRank, seed, layers }: ModelOptions) => ({
+  rank: loraRank,
+  ...(seed === undefined ? {} : { seed }),
+  ...(layers && { train_attn: layers.attention, train_mlp: layers.mlp, train_unembed: layers.unembedding }),
+});

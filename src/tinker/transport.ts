@@ -1,6 +1,7 @@
 /** HTTP: one request, with its retries. It knows statuses and bytes, and nothing of what they mean. */
 import { randomUUID } from "node:crypto";
 import { Agent, request } from "undici";
+import { Credential } from "./credential.ts";
 import { isGone, reasonOf, TinkerError } from "./errors.ts";
 import { Attempts, DEFAULT_RETRY, isRetryable, type RetryPolicy, retryAfterMs } from "./retry.ts";
 
@@ -18,12 +19,16 @@ export interface HttpRequest {
   readonly method: "GET" | "POST" | "DELETE" | "PUT";
   /** Below `/api/v1`, with its query. */
   readonly path: string;
+  /** Whether the path is below the base URL itself instead. */
+  readonly isRoot?: boolean;
   readonly body?: Uint8Array;
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
   /** Names the future in errors. */
   readonly requestId?: string;
+  /** `all` where absent. `not busy`: 429 is the caller's to wait out. `none`: one try. */
+  readonly retries?: "all" | "not busy" | "none";
 }
 
 export interface HttpAnswer {
@@ -35,28 +40,52 @@ export interface HttpAnswer {
 const DEFAULT_TIMEOUT_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 5000;
 
-export const endpointOf = ({ method, path }: HttpRequest): string => `${method} /api/v1${path}`;
+const API = "/api/v1";
+
+export const endpointOf = ({ method, path, isRoot = false }: HttpRequest): string =>
+  `${method} ${isRoot ? "" : API}${path}`;
 
 export class Transport {
   readonly #agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS }, pipelining: 1 });
   readonly #base: string;
-  readonly #apiKey: string | undefined;
+  readonly #credential: Credential;
   readonly #timeoutMs: number;
   readonly retry: RetryPolicy;
 
   constructor({ baseUrl, apiKey, retry, timeoutMs }: TransportOptions) {
-    this.#base = `${baseUrl.replace(/\/+$/, "")}/api/v1`;
-    this.#apiKey = apiKey;
+    this.#base = baseUrl.replace(/\/+$/, "");
+    this.#credential = new Credential(apiKey, (key) => this.#exchange(key));
     this.#timeoutMs = timeoutMs ?? DEFAULT_TIMEOUT_MS;
     this.retry = { ...DEFAULT_RETRY, ...retry };
   }
 
+  /** From now on the key is exchanged for short-lived ones, which are renewed before they end. */
+  exchangeCredential(): void {
+    this.#credential.exchange();
+  }
+
+  async #exchange(key: string): Promise<string> {
+    const spec: HttpRequest = { method: "POST", path: "/auth/token", body: Buffer.from("{}") };
+    const answer = await this.#attempt(spec, key);
+    if (answer.status >= 400) throw statusError(spec, answer, false);
+    const { jwt } = JSON.parse(answer.body.toString()) as { jwt?: unknown };
+    if (typeof jwt === "string") return jwt;
+    throw new TinkerError({ kind: "failed", endpoint: endpointOf(spec), reason: "the answer has no jwt" });
+  }
+
   /** One try. Throws a `network` error if no whole answer came, and the signal's reason if it was aborted. */
   async once(spec: HttpRequest): Promise<HttpAnswer> {
+    const answer = await this.#attempt(spec, await this.#credential.current());
+    const isStale = answer.status === 401 && /error="invalid_token"/.test(String(answer.headers["www-authenticate"]));
+    if (!isStale || !this.#credential.isExchanged) return answer;
+    return this.#attempt(spec, await this.#credential.renew());
+  }
+
+  async #attempt(spec: HttpRequest, key: string | undefined): Promise<HttpAnswer> {
     const { method, path, body, headers, timeoutMs = this.#timeoutMs, signal, requestId } = spec;
     signal?.throwIfAborted();
     try {
-      const answer = await request(this.#base + path, {
+      const answer = await request(this.#base + (spec.isRoot ? "" : API) + path, {
         method,
         dispatcher: this.#agent,
         body: body ?? null,
@@ -66,7 +95,7 @@ export class Transport {
         headers: {
           accept: "application/json",
           ...(body ? { "content-type": "application/json" } : {}),
-          ...(this.#apiKey === undefined ? {} : { "x-api-key": this.#apiKey }),
+          ...(key === undefined ? {} : { "x-api-key": key }),
           ...headers,
         },
       });
@@ -94,16 +123,39 @@ export class Transport {
       try {
         answer = await this.once(keyed);
       } catch (error) {
-        if (!(error instanceof TinkerError) || !(await attempts.again(spec.signal))) throw error;
+        const isFinal = !(error instanceof TinkerError) || error.kind !== "network" || spec.retries === "none";
+        if (isFinal || !(await attempts.again(spec.signal))) throw error;
         continue;
       }
       if (answer.status < 400) return answer;
       const isProxyRefusal = answer.status === 400 && answer.body.length === 0;
-      const mayRetry = isProxyRefusal || isRetryable(answer.status, answer.headers);
+      const isLeft = spec.retries === "none" || (spec.retries === "not busy" && answer.status === 429);
+      const mayRetry = !isLeft && (isProxyRefusal || isRetryable(answer.status, answer.headers));
       if (!mayRetry || !(await attempts.again(spec.signal, retryAfterMs(answer.headers)))) {
         throw statusError(spec, answer, mayRetry);
       }
     }
+  }
+
+  /**
+   * The body behind a URL that the server named, as it arrives. The credential goes to the server itself only: archives
+   * lie elsewhere under signed URLs.
+   */
+  async download(url: string, signal: AbortSignal | undefined): Promise<AsyncIterable<Uint8Array>> {
+    const target = new URL(url, this.#base);
+    const isOwn = target.origin === new URL(this.#base).origin;
+    const key = isOwn ? await this.#credential.current() : undefined;
+    const answer = await request(target, {
+      dispatcher: this.#agent,
+      signal: signal ?? null,
+      headers: key === undefined ? {} : { "x-api-key": key },
+    }).catch((cause: unknown) => {
+      signal?.throwIfAborted();
+      throw new TinkerError({ kind: "network", endpoint: "GET archive", reason: networkReason(cause), cause });
+    });
+    if (answer.statusCode === 200) return answer.body;
+    const reason = reasonOf(Buffer.from(await answer.body.arrayBuffer()));
+    throw new TinkerError({ kind: "failed", endpoint: "GET archive", status: answer.statusCode, reason });
   }
 
   async close(): Promise<void> {
@@ -111,11 +163,20 @@ export class Transport {
   }
 }
 
-function statusError(spec: HttpRequest, { status, body }: HttpAnswer, wasRetried: boolean): TinkerError {
+function statusError(spec: HttpRequest, { status, body, headers }: HttpAnswer, wasRetried: boolean): TinkerError {
   const reason = reasonOf(body);
-  const isBusy = status < 500 || status === 503;
-  const kind = wasRetried ? (isBusy ? "busy" : "failed") : isGone(status, reason) ? "gone" : "rejected";
-  return new TinkerError({ kind, endpoint: endpointOf(spec), status, requestId: spec.requestId, reason });
+  const isBusy = status === 429 || (wasRetried && (status < 500 || status === 503));
+  const final = isGone(status, reason) ? "gone" : "rejected";
+  const kind = isBusy ? "busy" : wasRetried || status >= 500 ? "failed" : final;
+  const { requestId } = spec;
+  return new TinkerError({
+    kind,
+    endpoint: endpointOf(spec),
+    status,
+    requestId,
+    reason,
+    retryAfterMs: retryAfterMs(headers),
+  });
 }
 
 function networkReason(error: unknown): string {

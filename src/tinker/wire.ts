@@ -18,7 +18,7 @@ export interface WireInput {
 export interface WirePass {
   readonly data: readonly WireDatum[];
   readonly loss_fn: string;
-  readonly loss_fn_config: Readonly<Record<string, number>> | null;
+  readonly loss_fn_config: Readonly<Record<string, number | string>> | null;
 }
 
 export interface WirePassResult {
@@ -53,6 +53,8 @@ export interface WireSample {
     readonly logprobs?: readonly (number | null)[] | null;
   }[];
   readonly prompt_logprobs?: readonly (number | null)[] | null;
+  /** By prompt token; a row is null where undefined. */
+  readonly topk_prompt_logprobs?: readonly (readonly (readonly [number, number])[] | null)[] | null;
 }
 
 export interface WireCheckpoint {
@@ -62,6 +64,8 @@ export interface WireCheckpoint {
   readonly tinker_path: string;
   readonly size_bytes?: number | null;
   readonly public?: boolean;
+  readonly user_metadata?: Readonly<Record<string, string>> | null;
+  readonly expires_at?: string | null;
 }
 
 export interface WireTrainingRun {
@@ -70,4 +74,5 @@ export interface WireTrainingRun {
   readonly is_lora: boolean;
   readonly lora_rank?: number | null;
   readonly last_request_time?: string;
+  readonly user_metadata?: Readonly<Record<string, string>> | null;
 }

@@ -1,6 +1,6 @@
 /**
- * A batch as it is sent: the shift between input and target, and weights scaled so that a server's plain sum is the
- * mean that `normalize` asks for.
+ * A batch: the shift between input and target, and weights scaled so that the plain sum of the loss is the mean that
+ * `normalize` asks for. What is sent for it depends on the server (`tinker/quirks/reduction.ts`).
  */
 import { createHash } from "node:crypto";
 import type { Digest } from "../digest.ts";
@@ -63,27 +63,6 @@ function digestData(data: readonly Datum[]): Digest {
     }
   }
   return `sha256:${hash.digest("hex")}`;
-}
-
-/** Most datums and tokens in one request; a longer batch is sent in several, which add up on the server. */
-const CHUNK_DATUMS = 1024;
-const CHUNK_TOKENS = 400_000;
-
-/** Cuts a batch into requests, in order. */
-export function chunks(data: readonly Datum[]): (readonly Datum[])[] {
-  const parts: Datum[][] = [];
-  let open: Datum[] = [];
-  let tokens = 0;
-  for (const datum of data) {
-    if (open.length > 0 && (open.length === CHUNK_DATUMS || tokens + datum.input.length > CHUNK_TOKENS)) {
-      parts.push(open);
-      open = [];
-      tokens = 0;
-    }
-    open.push(datum);
-    tokens += datum.input.length;
-  }
-  return open.length > 0 ? [...parts, open] : parts;
 }
 
 /** A loss as the client sends it; servers check the keys of a configuration, so an empty one is left out. */

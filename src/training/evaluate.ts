@@ -1,7 +1,6 @@
 /** The loss over the held-out rows, as `normalize` says, without changing anything. */
 
-import type { PassResult } from "../tinker/data.ts";
-import type { Future } from "../tinker/future.ts";
+import type { Datum } from "../tinker/data.ts";
 import type { TrainingModel } from "../tinker/model.ts";
 import type { TokenDatum } from "../tokens/conversation.ts";
 import { batchLoss, buildBatch, wireLoss } from "./batch.ts";
@@ -16,19 +15,27 @@ const ROWS_AT_ONCE = 64;
  */
 export async function heldOutLoss(run: Run, model: TrainingModel, step: number): Promise<number> {
   const { record, rows, order } = run;
+  const { normalize } = order.settings;
   const groups: number[][] = [];
   for (let i = 0; i < rows.heldOut.length; i += ROWS_AT_ONCE) groups.push(rows.heldOut.slice(i, i + ROWS_AT_ONCE));
+  const dataOf = (group: readonly number[]) => group.flatMap((row) => rows.read(row));
+  const counts: number[] = [];
+  for (const group of groups) counts.push(await model.requestsFor(buildBatch(dataOf(group), normalize).data));
+  const total = counts.reduce((a, b) => a + b, 0);
   const known = record.journal.state.evals.get(step);
-  const seq = known?.length === groups.length ? known : model.reserve(groups.length);
+  const seq = known?.length === total ? known : model.reserve(total);
   if (seq !== known) record.journal.begin({ t: "eval", at: record.at(), step, seq });
   run.at("eval:journaled");
   let weighted = 0;
   let weights = 0;
+  let sent = 0;
   for (const [i, group] of groups.entries()) {
-    const datums = group.flatMap((row) => rows.read(row));
-    const { data } = buildBatch(datums, order.settings.normalize);
-    const share = shareOf(datums, order.settings.normalize);
-    weighted += share * batchLoss(data, [await passOver(run, model, data, seq[i] as number)]);
+    const datums = dataOf(group);
+    const { data } = buildBatch(datums, normalize);
+    const share = shareOf(datums, normalize);
+    const seqIds = seq.slice(sent, sent + (counts[i] as number));
+    sent += seqIds.length;
+    weighted += share * batchLoss(data, [await passOver(run, model, data, seqIds)]);
     weights += share;
   }
   return weighted / weights;
@@ -40,9 +47,9 @@ function shareOf(datums: readonly TokenDatum[], normalize: "token" | "sequence")
   return datums.reduce((total, d) => total + d.weights.subarray(1).reduce((a, b) => a + b, 0), 0);
 }
 
-async function passOver(run: Run, model: TrainingModel, data: ReturnType<typeof buildBatch>["data"], seqId: number) {
+async function passOver(run: Run, model: TrainingModel, data: readonly Datum[], seqIds: readonly number[]) {
   const { loss } = run.order.settings;
-  const pass: Future<PassResult> = await model.forward(data, wireLoss(loss), { seqId });
+  const pass = await model.forward(data, wireLoss(loss), { seqIds });
   run.at("eval:sent");
   return pass.result({ deadlineMs: WORK_LIMIT_MS });
 }

@@ -8,6 +8,8 @@ import { TinkerClient } from "../tinker/client.ts";
 import { TinkerError } from "../tinker/errors.ts";
 import type { TrainingModel } from "../tinker/model.ts";
 import { formatCheckpointPath } from "../tinker/paths.ts";
+import { serverKind } from "../tinker/quirks/probe.ts";
+import { ignoredSettings, type ServerKind } from "../tinker/quirks.ts";
 import type { Session } from "../tinker/session.ts";
 import type { DurableCheckpoint } from "./checkpoints.ts";
 import { type Run, type ServerConnection, WORK_LIMIT_MS } from "./run.ts";
@@ -22,6 +24,8 @@ const UNLOAD_TIMEOUT_MS = 5000;
 export interface Lineage {
   readonly client: TinkerClient;
   readonly model: TrainingModel;
+  /** How the server reduces and what it ignores follows from this. */
+  readonly kind: ServerKind;
 }
 
 export async function openLineage(run: Run): Promise<Lineage> {
@@ -31,11 +35,22 @@ export async function openLineage(run: Run): Promise<Lineage> {
   const client = clientOf(connection);
   try {
     const model = (await goOn(run, client, connection)) ?? (await beginAnew(run, client, connection));
-    return { client, model };
+    const kind = await serverKind(client, model, { deadlineMs: WORK_LIMIT_MS });
+    checkSettings(run, kind);
+    return { client, model, kind };
   } catch (error) {
     await client.close();
     throw error;
   }
+}
+
+/** A setting that the server would take and not use is an error: the run would be another than the spec says. */
+function checkSettings({ order }: Run, kind: ServerKind): void {
+  const { learning_rate, optimizer } = order.settings;
+  const ignored = ignoredSettings(kind, { learning_rate, ...optimizer });
+  if (ignored.length === 0) return;
+  const detail = `A ${kind} server does not use ${ignored.map((name) => `optimizer.${name}`).join(", ")}. Leave ${ignored.length === 1 ? "it" : "them"} out of ${order.address}, or train on a server that does.`;
+  fail("RL8011", detail, { address: order.address });
 }
 
 export function clientOf({ url, token }: ServerConnection): TinkerClient {

@@ -17,14 +17,14 @@ export async function trainLineage(run: Run, lineage: Lineage): Promise<"complet
   run.record.phase("training");
   const queue: SentStep[] = [];
   const clock = new Clock();
-  for (const entry of journal.state.pending) queue.push(await resendStep(run, lineage.model, entry));
+  for (const entry of journal.state.pending) queue.push(await resendStep(run, lineage, entry));
   // A crash may have come between a step and its checkpoint.
   await prune(run, lineage.client);
   const { done, save } = journal.state;
   if (queue.length === 0 && done > 0 && (run.savesAt(done) || save !== undefined)) await saveCheckpoint(run, lineage);
   for (;;) {
     for (let next = nextStep(run, queue); next !== undefined; next = nextStep(run, queue)) {
-      queue.push(await beginStep(run, lineage.model, next));
+      queue.push(await beginStep(run, lineage, next));
     }
     const sent = queue.shift();
     if (!sent) break;

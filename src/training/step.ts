@@ -2,9 +2,10 @@
 import { fail } from "../diagnostic.ts";
 import type { JournalEntry, MetricsLine } from "../run-record.ts";
 import type { PassResult } from "../tinker/data.ts";
-import type { Future } from "../tinker/future.ts";
-import type { TrainingModel } from "../tinker/model.ts";
-import { type Batch, batchLoss, buildBatch, chunks, wireLoss } from "./batch.ts";
+import type { Future, Pending } from "../tinker/future.ts";
+import { planStep, type StepPlan } from "../tinker/quirks/reduction.ts";
+import { type Batch, batchLoss, buildBatch, wireLoss } from "./batch.ts";
+import type { Lineage } from "./lineage.ts";
 import { type Run, WORK_LIMIT_MS } from "./run.ts";
 
 type StepEntry = Extract<JournalEntry, { t: "step" }>;
@@ -14,7 +15,7 @@ export interface SentStep {
   readonly step: number;
   readonly batch: Batch;
   readonly learningRate: number;
-  readonly passes: readonly Future<PassResult>[];
+  readonly pass: Pending<PassResult>;
   readonly update: Future<Readonly<Record<string, number>>>;
   /** `performance.now()` when it was sent. */
   readonly sentAt: number;
@@ -24,24 +25,25 @@ export interface SentStep {
 const QUIET_WAIT_MS = 30_000;
 
 /** Begins a step: it is on disk before anything of it is sent. */
-export async function beginStep(run: Run, model: TrainingModel, step: number): Promise<SentStep> {
+export async function beginStep(run: Run, lineage: Lineage, step: number): Promise<SentStep> {
   const batch = batchOf(run, step);
+  const requests = await requestsOf(run, lineage, batch);
   run.at("step:begin");
   const entry: StepEntry = {
     t: "step",
     at: run.record.at(),
     step,
-    seq: model.reserve(chunks(batch.data).length + 1),
+    seq: lineage.model.reserve(requests.forward + requests.backward + 1),
     batch: batch.digest,
     learningRate: run.learningRate(step),
   };
   run.record.journal.begin(entry);
   run.at("step:journaled");
-  return sendStep(run, model, entry, batch);
+  return sendStep(run, lineage, entry, batch);
 }
 
 /** Sends a journalled step again: the same numbers with the same bytes, which the server recognises. */
-export async function resendStep(run: Run, model: TrainingModel, entry: StepEntry): Promise<SentStep> {
+export async function resendStep(run: Run, lineage: Lineage, entry: StepEntry): Promise<SentStep> {
   const batch = batchOf(run, entry.step);
   if (batch.digest !== entry.batch) {
     fail(
@@ -50,7 +52,7 @@ export async function resendStep(run: Run, model: TrainingModel, entry: StepEntr
       { address: run.order.address },
     );
   }
-  return sendStep(run, model, entry, batch);
+  return sendStep(run, lineage, entry, batch);
 }
 
 function batchOf(run: Run, step: number): Batch {
@@ -58,18 +60,56 @@ function batchOf(run: Run, step: number): Batch {
   return buildBatch(datums, run.order.settings.normalize);
 }
 
-async function sendStep(run: Run, model: TrainingModel, entry: StepEntry, batch: Batch): Promise<SentStep> {
-  const { loss, optimizer } = run.order.settings;
-  const passes: Future<PassResult>[] = [];
+type Sendable = Exclude<StepPlan, { type: "refused" }>;
+
+/** What this server must be sent for the batch. Fails with RL8011 where it cannot compute the loss. */
+function planOf(run: Run, { kind }: Lineage, batch: Batch): Sendable {
+  const plan = planStep(kind, wireLoss(run.order.settings.loss), batch.data);
+  if (plan.type !== "refused") return plan;
+  return fail("RL8011", `${run.order.address} cannot train there: ${plan.reason}.`, { address: run.order.address });
+}
+
+/** How many numbers of the model each part of a step takes. Sizes alone decide, so log-probabilities may be missing. */
+async function requestsOf(
+  run: Run,
+  lineage: Lineage,
+  batch: Batch,
+): Promise<{ readonly forward: number; readonly backward: number }> {
+  const { model } = lineage;
+  const plan = planOf(run, lineage, batch);
+  if (plan.type === "send") return { forward: 0, backward: await model.requestsFor(plan.data) };
+  const { data } = plan.from(batch.data.map(({ input }) => new Float32Array(input.length)));
+  return { forward: await model.requestsFor(batch.data), backward: await model.requestsFor(data) };
+}
+
+async function sendStep(run: Run, lineage: Lineage, entry: StepEntry, batch: Batch): Promise<SentStep> {
+  const { model } = lineage;
   const sentAt = performance.now();
-  for (const [i, data] of chunks(batch.data).entries()) {
-    passes.push(await model.forwardBackward(data, wireLoss(loss), { seqId: entry.seq[i] as number }));
-    run.at("step:pass-sent");
-  }
-  const params = { learning_rate: entry.learningRate, ...optimizer };
+  const pass = await sendPass(run, lineage, entry, batch);
+  const params = { learning_rate: entry.learningRate, ...run.order.settings.optimizer };
   const update = await model.optimStep(params, { seqId: entry.seq.at(-1) as number });
   run.at("step:sent");
-  return { step: entry.step, batch, learningRate: entry.learningRate, passes, update, sentAt };
+  return { step: entry.step, batch, learningRate: entry.learningRate, pass, update, sentAt };
+}
+
+async function sendPass(run: Run, lineage: Lineage, entry: StepEntry, batch: Batch): Promise<Pending<PassResult>> {
+  const { model } = lineage;
+  const seqIds = entry.seq.slice(0, -1);
+  const plan = planOf(run, lineage, batch);
+  if (plan.type === "send") {
+    const sent = await model.forwardBackward(plan.data, plan.loss, { seqIds });
+    run.at("step:pass-sent");
+    return sent;
+  }
+  const { forward } = await requestsOf(run, lineage, batch);
+  const first = await model.forward(batch.data, wireLoss(run.order.settings.loss), {
+    seqIds: seqIds.slice(0, forward),
+  });
+  const { outputs } = await first.result({ deadlineMs: WORK_LIMIT_MS });
+  const { data, loss } = plan.from(outputs.map(({ logprobs }) => logprobs as Float32Array));
+  const sent = await model.forwardBackward(data, loss, { seqIds: seqIds.slice(forward) });
+  run.at("step:pass-sent");
+  return sent;
 }
 
 export interface StepOutcome {
@@ -87,11 +127,10 @@ export async function awaitStep(run: Run, sent: SentStep): Promise<StepOutcome> 
     run.record.phase("waiting", `for the server's result of step ${sent.step} ${since}`);
   };
   const waiting = { onWaiting, deadlineMs: WORK_LIMIT_MS };
-  const results: PassResult[] = [];
-  for (const pass of sent.passes) results.push(await pass.result(waiting));
+  const result = await sent.pass.result(waiting);
   const metrics = await sent.update.result(waiting);
   run.at("step:results");
-  const loss = batchLoss(sent.batch.data, results);
+  const loss = batchLoss(sent.batch.data, [result]);
   const gradNorm = Object.entries(metrics).find(([name]) => /(^|[/.])grad_norm(:|$)/.test(name))?.[1];
   if (!Number.isFinite(loss) || (gradNorm !== undefined && !Number.isFinite(gradNorm))) {
     const what = Number.isFinite(loss) ? `gradient norm is ${gradNorm}` : `loss is ${loss}`;

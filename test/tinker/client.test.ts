@@ -67,6 +67,7 @@ test("trains, saves, loads, samples and lists", async () => {
       tokens: Int32Array.of(i, 7),
       logprobs: Float32Array.of(-0.5, -0.25),
       stopReason: "stop",
+      sequenceId: `seq-0-${i}`,
     })),
     promptLogprobs: Float32Array.of(Number.NaN, -1, -1),
   });
@@ -151,9 +152,9 @@ describe("submitting", () => {
 
   test("the same number with the same bytes is the same request in any process", async () => {
     const model = await newModel();
-    const first = await model.forwardBackward([datum(1, 2)], CE, { seqId: 1 });
+    const first = await model.forwardBackward([datum(1, 2)], CE, { seqIds: [1] });
     const again = (await client.createSession()).resumeModel(model.id, 1);
-    const second = await again.forwardBackward([datum(1, 2)], CE, { seqId: 1 });
+    const second = await again.forwardBackward([datum(1, 2)], CE, { seqIds: [1] });
     expect(second.requestId).toBe(first.requestId);
     expect(again.nextSeqId).toBe(2);
   });
@@ -213,6 +214,7 @@ describe("waiting for a result", () => {
   });
 
   test("a result of the wrong shape is a failure, not data", async () => {
+    server.takesProtobuf = false;
     const model = await newModel();
     const pass = await model.forward([datum(1, 2, 3)], CE);
     for (const outputs of [[], [{ logprobs: { data: [1] } }], "x"]) {

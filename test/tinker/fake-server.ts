@@ -1,11 +1,14 @@
 /**
- * A Tinker server in the test process: JSON only, work done at once, deduplicated by `seq_id`, and with a hook through
- * which a test makes it answer 429, hang, drop the connection half-way, forget a session …
+ * A scripted Tinker server in the test process. It trains a toy model for real, answers prompts from a script, takes JSON
+ * and protobuf, deduplicates by `seq_id`, and has a hook through which a test makes it answer 429, hang, drop the
+ * connection half-way, forget a future or everything … on schedule. Its traits are those of the kind of server it plays.
  */
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type ToyAdam, ToyModel } from "./toy-model.ts";
+import { PROTOBUF_TYPE } from "../../src/tinker/encoding.ts";
+import { readPassBody, writeResult } from "./fake-protobuf.ts";
+import { type Reduction, type ToyAdam, ToyModel } from "./toy-model.ts";
 
 export interface SeenRequest {
   readonly method: string;
@@ -15,7 +18,10 @@ export interface SeenRequest {
   readonly text: string;
 }
 
-/** What to do instead of, or after, answering. `drop` cuts the connection before or after the work is done. */
+/**
+ * What to do instead of, or after, answering. `drop` cuts the connection before the work is done, after it, or in the
+ * middle of the answer. `expire` forgets the asked-for future, or everything, and then answers.
+ */
 export type Fault =
   | {
       readonly type: "answer";
@@ -24,7 +30,18 @@ export type Fault =
       readonly headers?: Record<string, string>;
     }
   | { readonly type: "hang" }
-  | { readonly type: "drop"; readonly when: "before" | "after" };
+  | { readonly type: "drop"; readonly when: "before" | "after" | "half-way" }
+  | { readonly type: "expire"; readonly what: "future" | "all" };
+
+/** One answer to a prompt, as the server's model would sample it. */
+export interface ScriptedSample {
+  readonly tokens: readonly number[];
+  readonly logprobs?: readonly number[];
+  readonly stop?: "stop" | "length";
+}
+
+/** `sample` counts the samples of one request. */
+export type Script = (prompt: readonly number[], sample: number, params: Record<string, any>) => ScriptedSample;
 
 interface Stored {
   readonly model: ToyModel;
@@ -48,6 +65,22 @@ export class FakeServer {
   readonly futures = new Map<string, unknown>();
   /** Called for every request; undefined is normal service. */
   fault: (request: SeenRequest) => Fault | undefined = () => undefined;
+  /** Answers prompts. */
+  script: Script = (_prompt, sample) => ({ tokens: [sample, 7], logprobs: [-0.5, -0.25] });
+  /** Whether bodies and results may be protobuf. */
+  takesProtobuf = true;
+  /** Flags of client/config; undefined for a server without that call. */
+  config: Record<string, unknown> | undefined = { pjwt_auth_enabled: false };
+  /** Undoes a content encoding. */
+  decompress: ((body: Uint8Array, encoding: string) => Uint8Array) | undefined;
+  reduction: Reduction = "sum";
+  /** Plays SkyRL: what it says of itself, what its results hold, which calls it lacks. */
+  skyrl: "jax" | "fsdp" | undefined;
+  /** Plays the embedded server. */
+  isEmbedded = false;
+  /** Most samples taken but not yet fetched. */
+  mostOpenSamples = 0;
+  #openSamples = new Set<string>();
   /** Polls answered "not yet" before a result is given. */
   slowPolls = 0;
   /** Changes when the server forgets, as a new process would. */
@@ -90,19 +123,35 @@ export class FakeServer {
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString();
-    const body = text === "" ? {} : (JSON.parse(text) as Record<string, any>);
-    const path = (request.url ?? "").replace(/^\/api\/v1/, "").replace(/\?.*/, "");
+    const coding = request.headers["content-encoding"];
+    const sent = Buffer.concat(chunks);
+    const raw = coding === undefined ? sent : Buffer.from(this.decompress!(sent, coding));
+    const isProtobuf = request.headers["content-type"] === PROTOBUF_TYPE;
+    const text = isProtobuf ? raw.toString("hex") : raw.toString();
+    const body = isProtobuf ? readPassBody(raw) : text === "" ? {} : (JSON.parse(text) as Record<string, any>);
+    const isRoot = !(request.url ?? "").startsWith("/api/v1/");
+    const url = (request.url ?? "").replace(/^\/api\/v1/, "").replace(/\?.*/, "");
+    const path = isRoot ? `root ${url}` : url;
     const seen: SeenRequest = { method: request.method ?? "", path, headers: request.headers, body, text };
     this.requests.push(seen);
     const fault = this.fault(seen);
     if (fault?.type === "hang") return;
     if (fault?.type === "drop" && fault.when === "before") return void request.socket.destroy();
     if (fault?.type === "answer") return send(response, fault.status, fault.body ?? "", fault.headers);
+    if (fault?.type === "expire" && fault.what === "all") this.forget();
+    if (fault?.type === "expire" && fault.what === "future") {
+      this.futures.delete(body.request_id as string);
+      return send(response, 410, { detail: "Promise expired" });
+    }
     try {
-      const answer = this.#serve(seen);
-      if (fault?.type === "drop") return void request.socket.destroy();
-      send(response, answer === undefined ? 204 : 200, answer);
+      if (isProtobuf && !this.takesProtobuf) throw new HttpError(422, "Input should be a valid dictionary");
+      const answer = this.#serve(isProtobuf && body.forward_input ? { ...seen, path: "/forward" } : seen);
+      if (fault?.type === "drop" && fault.when === "after") return void request.socket.destroy();
+      if (fault?.type === "drop") return dropHalfWay(response, answer);
+      const accepts = String(request.headers.accept).includes(PROTOBUF_TYPE) && this.takesProtobuf;
+      const binary = accepts ? writeResult(answer) : undefined;
+      if (binary) response.writeHead(200, { "content-type": PROTOBUF_TYPE }).end(binary);
+      else send(response, answer === undefined ? 204 : 200, answer);
     } catch (error) {
       if (!(error instanceof HttpError)) throw error;
       send(response, error.status, { detail: error.message });
@@ -113,8 +162,14 @@ export class FakeServer {
     const rest = /^\/training_runs\/([^/]+)\/checkpoints(?:\/(\w+)\/(.+))?$/.exec(path);
     if (rest) return this.#checkpointCall(method, rest[1]!, rest[2], rest[3]);
     switch (path) {
+      case "root /":
+        if (!this.skyrl) throw new HttpError(404, "Not Found");
+        return { name: "Tinker API Mock", endpoints: { training: ["/api/v1/forward_backward"] } };
       case "/healthz":
-        return { status: "ok" };
+        return { status: "ok", ...(this.isEmbedded ? { serverRun: this.life } : {}) };
+      case "/client/config":
+        if (!this.config) throw new HttpError(404, "Not Found");
+        return this.config;
       case "/get_server_capabilities":
         return { supported_models: [{ model_name: "toy", max_context_length: null }] };
       case "/create_session": {
@@ -131,17 +186,35 @@ export class FakeServer {
       case "/retrieve_future":
         return this.#retrieve(body.request_id as string);
       case "/asample":
-        return this.#future({
-          sequences: Array.from({ length: body.num_samples as number }, (_, i) => ({
-            stop_reason: "stop",
-            tokens: [i, 7],
-            logprobs: [-0.5, -0.25],
-          })),
-          prompt_logprobs: body.prompt_logprobs ? body.prompt.chunks[0].tokens.slice(1).map(() => -1) : null,
-        });
+        return this.#sample(body);
+      case "/weights_info": {
+        if (!this.checkpoints.has(body.tinker_path)) throw new HttpError(404, "Checkpoint not found");
+        return { base_model: "toy", is_lora: true, lora_rank: 4 };
+      }
       default:
         return this.#modelCall(path, body, text);
     }
+  }
+
+  #sample(body: Record<string, any>): unknown {
+    const prompt = body.prompt.chunks[0].tokens as number[];
+    const samples = Array.from({ length: body.num_samples as number }, (_, i) =>
+      this.script(prompt, i, body.sampling_params),
+    );
+    // jax leaves the first, undefined entry out.
+    const first = this.skyrl === "jax" ? [] : [null];
+    const taken = this.#future({
+      sequences: samples.map(({ tokens, logprobs, stop = "stop" }) => ({
+        stop_reason: stop,
+        tokens,
+        logprobs: logprobs ?? tokens.map(() => -1),
+      })),
+      prompt_logprobs: body.prompt_logprobs ? [...first, ...prompt.slice(1).map(() => -1)] : null,
+      ...(body.topk_prompt_logprobs ? { topk_prompt_logprobs: [null, ...prompt.slice(1).map((t) => [[t, -1]])] } : {}),
+    });
+    this.#openSamples.add(taken.request_id);
+    this.mostOpenSamples = Math.max(this.mostOpenSamples, this.#openSamples.size);
+    return this.skyrl ? taken : { ...taken, sample_sequence_ids: samples.map((_, i) => `seq-${body.seq_id}-${i}`) };
   }
 
   #modelCall(path: string, body: Record<string, any>, text: string): unknown {
@@ -151,8 +224,10 @@ export class FakeServer {
       if (!this.models.has(id)) this.models.set(id, new ToyModel());
       return this.#future({ model_id: id });
     }
+    if (path === "/load_weights" && body.model_id === undefined) return this.#loadAsNew(body);
     const model = this.models.get(body.model_id);
     if (!model) throw new HttpError(404, "Model not found");
+    if (path === "/get_info") return { model_id: body.model_id, model_data: { model_name: "toy" }, lora_rank: 4 };
     const key = `${body.model_id} ${body.seq_id}`;
     const digest = createHash("sha256").update(text).digest("hex");
     const known = body.seq_id === undefined ? undefined : this.#sequence.get(key);
@@ -166,6 +241,17 @@ export class FakeServer {
     return taken;
   }
 
+  /** Creates a model from a checkpoint in one call, which SkyRL does not know. */
+  #loadAsNew(body: Record<string, any>): unknown {
+    if (this.skyrl) throw new HttpError(422, "model_id: Field required");
+    this.#session(body.session_id);
+    const stored = this.checkpoints.get(body.path as string);
+    if (!stored) throw new HttpError(404, `Checkpoint not found: ${body.path}`);
+    const id = `${body.session_id}:train:${body.model_seq_id}`;
+    this.models.set(id, stored.model.copy(body.optimizer as boolean));
+    return this.#future({ model_id: id, type: "load_weights" });
+  }
+
   #checkOrder(model: string, seq: number): void {
     const expected = this.#expected.get(model) ?? 1;
     if (seq !== expected) throw new HttpError(400, `seq_id ${seq} where ${expected} is next`);
@@ -176,23 +262,30 @@ export class FakeServer {
     switch (path) {
       case "/forward":
       case "/forward_backward": {
-        const { data } = (body.forward_input ?? body.forward_backward_input) as { data: any[] };
-        const toy = data.map((d) => ({
+        const { data, loss_fn } = (body.forward_input ?? body.forward_backward_input) as any;
+        const toy = data.map((d: any) => ({
           tokens: d.model_input.chunks[0].tokens,
           targets: d.loss_fn_inputs.target_tokens.data,
-          weights: d.loss_fn_inputs.weights.data,
+          weights: d.loss_fn_inputs.weights?.data ?? d.model_input.chunks[0].tokens.map(() => 1),
+          logprobs: d.loss_fn_inputs.logprobs?.data,
+          advantages: d.loss_fn_inputs.advantages?.data,
         }));
-        const outputs = model.pass(toy, path === "/forward_backward");
+        const outputs = model.pass(toy, path === "/forward_backward", loss_fn, this.reduction);
+        const tensor = (o: number[]) => ({ data: o, dtype: "float32", shape: [o.length] });
         return {
           loss_fn_output_type: "scalar",
-          loss_fn_outputs: outputs.map((o) => ({ logprobs: { data: o, dtype: "float32", shape: [o.length] } })),
-          metrics: {},
+          loss_fn_outputs: outputs.map((o) => ({
+            logprobs: tensor(o),
+            ...(this.skyrl === "jax" ? { elementwise_loss: tensor(o.map((l) => -l)) } : {}),
+          })),
+          metrics: this.skyrl === "jax" ? {} : { "num_tokens:sum": outputs.flat().length },
         };
       }
       case "/optim_step":
         return { metrics: { "skyrl.ai/grad_norm": model.step(body.adam_params as ToyAdam) } };
       case "/save_weights":
       case "/save_weights_for_sampler": {
+        if (body.path === undefined) return { path: null, sampling_session_id: `sampling-${++this.#ids}` };
         const kind = path === "/save_weights" ? "weights" : "sampler_weights";
         const full = `tinker://${body.model_id}/${kind}/${body.path}`;
         if (this.checkpoints.has(full)) throw new HttpError(409, `Checkpoint '${body.path}' already exists`);
@@ -244,6 +337,7 @@ export class FakeServer {
     if (!this.futures.has(id)) throw new HttpError(404, "Future not found");
     const polls = this.#polls.get(id) ?? 0;
     this.#polls.set(id, polls + 1);
+    if (polls >= this.slowPolls) this.#openSamples.delete(id);
     if (polls < this.slowPolls) return { type: "try_again", request_id: id, queue_state: "active" };
     return this.futures.get(id);
   }
@@ -253,6 +347,25 @@ function send(response: ServerResponse, status: number, body: unknown, headers: 
   const text = typeof body === "string" ? body : body === undefined ? "" : JSON.stringify(body);
   const type = typeof body === "string" ? "text/plain" : "application/json";
   response.writeHead(status, { "content-type": type, ...headers }).end(text);
+}
+
+/** The head of the answer and half of its body, and then nothing. */
+function dropHalfWay(response: ServerResponse, body: unknown): void {
+  const text = JSON.stringify(body ?? {});
+  response.writeHead(200, { "content-type": "application/json", "content-length": text.length });
+  response.write(text.slice(0, text.length / 2), () => response.socket?.destroy());
+}
+
+/** Gives the n-th request on a path (from 1) the fault written for it. */
+export function faultSchedule(
+  faults: readonly { readonly path: string; readonly at: number; readonly fault: Fault }[],
+): (request: SeenRequest) => Fault | undefined {
+  const seen = new Map<string, number>();
+  return ({ path }) => {
+    const count = (seen.get(path) ?? 0) + 1;
+    seen.set(path, count);
+    return faults.find((f) => f.path === path && f.at === count)?.fault;
+  };
 }
 
 /** Gives faults in turn to requests on a path, then normal service. */

@@ -1,7 +1,8 @@
 // Recorded traffic of real servers and SDKs (fixtures/tinker): what we send means the same, what they sent is understood.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { jsonEncoding } from "../../src/tinker/encoding.ts";
+import { decodePassJson, decodeSampleJson } from "../../src/tinker/encoding/json.ts";
+import { encodePass } from "../../src/tinker/encoding.ts";
 import { isGone, reasonOf } from "../../src/tinker/errors.ts";
 import { normalCheckpointPath, parseCheckpointPath } from "../../src/tinker/paths.ts";
 
@@ -20,7 +21,7 @@ const bytes = (body: unknown) => Buffer.from(typeof body === "string" ? body : J
 test("a forward_backward body is what SDK 0.24 sends", () => {
   const { body } = named("sdk-0.24.1-training", "forward_backward cross_entropy, two datums").request;
   const { data, loss_fn } = body.forward_backward_input;
-  const encoded = jsonEncoding.encodePass({
+  const encoded = encodePass("json", {
     kind: "forward_backward",
     modelId: body.model_id,
     seqId: body.seq_id,
@@ -50,7 +51,7 @@ test("a forward_backward body is what SDK 0.24 sends", () => {
 
 test("results are read into typed arrays", () => {
   const { body } = named("raw-training-json", "cross_entropy, no weights, JSON result / future").response;
-  const result = jsonEncoding.decodePass(bytes(body));
+  const result = decodePassJson(bytes(body));
   expect(result.outputs[0]!.logprobs).toEqual(Float32Array.of(-11.75, -0.375, -2.375, -0.5, -0.25, -0.375));
   expect(result.metrics).toEqual({});
 });
@@ -58,7 +59,7 @@ test("results are read into typed arrays", () => {
 test("samples are read, and the missing first prompt log-probability is put back", () => {
   const exchange = named("raw-sampling", "greedy with prompt_logprobs, JSON result / future");
   const prompt = named("raw-sampling", "greedy with prompt_logprobs, JSON result").request.body.prompt.chunks[0].tokens;
-  const result = jsonEncoding.decodeSample(bytes(exchange.response.body), prompt.length);
+  const result = decodeSampleJson(bytes(exchange.response.body), prompt.length);
   expect([...result.sequences[0]!.tokens]).toEqual([198, 198, 504, 2988, 314]);
   expect(result.sequences[0]!.stopReason).toBe("length");
   expect(result.promptLogprobs).toHaveLength(prompt.length);

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { JournalEntry, Schedule } from "../../src/run-record.ts";
-import { batchLoss, buildBatch, chunks } from "../../src/training/batch.ts";
+import { batchLoss, buildBatch } from "../../src/training/batch.ts";
 import { bestCheckpoint, prunable } from "../../src/training/checkpoints.ts";
 import { EMPTY_JOURNAL, fold } from "../../src/training/journal.ts";
 import { scheduleFactor } from "../../src/training/schedule.ts";
@@ -58,13 +58,6 @@ describe("a batch", () => {
     expect(digest(datums)).toBe(digest([...datums]));
     expect(digest(datums)).not.toBe(digest([...datums].reverse()));
     expect(digest([datum([0, 1, 1])])).not.toBe(digest([datum([0, 1, 0])]));
-  });
-  test("long ones are cut into requests in order", () => {
-    const long = Array.from({ length: 5 }, () => ({ input: new Int32Array(150_000), lossInputs: {} }));
-    expect(chunks(long).map((c) => c.length)).toEqual([2, 2, 1]);
-    expect(
-      chunks(Array.from({ length: 2500 }, () => ({ input: new Int32Array(1), lossInputs: {} }))).map((c) => c.length),
-    ).toEqual([1024, 1024, 452]);
   });
 });
 

@@ -1,0 +1,75 @@
+/** The JSON forms, which every server takes. */
+import type { Datum, OutputArray, PassResult, SampleResult } from "../data.ts";
+import type { PassRequest } from "../encoding.ts";
+import { topkOf } from "../proto/sample.ts";
+import type { WireDatum, WireInput, WirePass, WirePassResult, WireSample, WireTensor } from "../wire.ts";
+
+export function encodeJson(value: unknown): Uint8Array {
+  return Buffer.from(JSON.stringify(value));
+}
+
+export function wireInput(tokens: Int32Array): WireInput {
+  return { chunks: [{ type: "encoded_text", tokens: Array.from(tokens) }] };
+}
+
+function wireTensor(values: Int32Array | Float32Array): WireTensor {
+  return {
+    data: Array.from(values),
+    dtype: values instanceof Int32Array ? "int64" : "float32",
+    shape: [values.length],
+  };
+}
+
+const wireDatum = ({ input, lossInputs }: Datum): WireDatum => ({
+  model_input: wireInput(input),
+  loss_fn_inputs: Object.fromEntries(Object.entries(lossInputs).map(([name, values]) => [name, wireTensor(values)])),
+});
+
+export function encodePassJson({ modelId, seqId, data, loss, kind }: PassRequest): Uint8Array {
+  const pass: WirePass = { loss_fn: loss.name, loss_fn_config: loss.config ?? null, data: data.map(wireDatum) };
+  // As in protobuf, 0 means none.
+  const seq = seqId === 0 ? {} : { seq_id: seqId };
+  return encodeJson({ model_id: modelId, ...seq, [`${kind}_input`]: pass });
+}
+
+/** A number that JSON could not carry arrives as null. */
+const floats = (data: readonly (number | null)[]) => Float32Array.from(data, (value) => value ?? Number.NaN);
+
+function readTensor({ data, dtype }: WireTensor): OutputArray {
+  if (dtype !== "int64") return floats(data);
+  const isNarrow = data.every((value) => value === ((value ?? 0) | 0));
+  const values = data as readonly number[];
+  return isNarrow ? Int32Array.from(values) : Float64Array.from(values);
+}
+
+export function decodePassJson(body: Uint8Array): PassResult {
+  const { loss_fn_outputs, metrics } = JSON.parse(Buffer.from(body).toString()) as WirePassResult;
+  return {
+    outputs: loss_fn_outputs.map(
+      (output) =>
+        Object.fromEntries(
+          Object.entries(output).map(([name, tensor]) => [name, readTensor(tensor)]),
+        ) as PassResult["outputs"][number],
+    ),
+    metrics: metrics ?? {},
+  };
+}
+
+export function decodeSampleJson(body: Uint8Array, promptLength: number): SampleResult {
+  const wire = JSON.parse(Buffer.from(body).toString()) as WireSample;
+  const { sequences, prompt_logprobs, topk_prompt_logprobs } = wire;
+  return {
+    sequences: sequences.map(({ tokens, logprobs, stop_reason }) => ({
+      tokens: Int32Array.from(tokens),
+      logprobs: floats(logprobs ?? []),
+      stopReason: stop_reason === "stop" ? "stop" : "length",
+    })),
+    ...(prompt_logprobs ? { promptLogprobs: fullPromptLogprobs(floats(prompt_logprobs), promptLength) } : {}),
+    ...(topk_prompt_logprobs ? { topkPromptLogprobs: topkOf(topk_prompt_logprobs) } : {}),
+  };
+}
+
+/** One entry a prompt token, the first undefined; SkyRL's jax backend leaves that first one out. */
+export function fullPromptLogprobs(values: Float32Array, promptLength: number): Float32Array {
+  return values.length === promptLength - 1 ? Float32Array.of(Number.NaN, ...values) : values;
+}

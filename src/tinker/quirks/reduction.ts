@@ -1,0 +1,123 @@
+/**
+ * One meaning of a step on every server. A loop says what it wants as data whose plain sum, Σ w·loss, is the loss: what
+ * `normalize` averages over is in the weights. Here that becomes the data to send, so that the gradient which the server
+ * applies is that of this sum.
+ *
+ * Losses with advantages are homogeneous in them (section 5.1): c·loss(A) = loss(c·A) for c ≥ 0. So what a weight must
+ * scale can be put into the advantages, and `weights` becomes a plain mask, which gspo's mean over a sequence needs.
+ */
+import type { Datum, Loss } from "../data.ts";
+import { SERVER_TRAITS, type ServerKind } from "../quirks.ts";
+
+/** What to send for a step. */
+export type StepPlan =
+  | { readonly type: "send"; readonly loss: Loss; readonly data: readonly Datum[] }
+  /**
+   * The loss has no advantages to scale, and scaling weights changes nothing on this server: log-probabilities are needed
+   * first, from a forward pass over the data as it is, and the step is then sent as importance sampling.
+   */
+  | {
+      readonly type: "forward first";
+      /** The step from the log-probabilities [N] of each datum. */
+      readonly from: (logprobs: readonly Float32Array[]) => { readonly loss: Loss; readonly data: readonly Datum[] };
+    }
+  | { readonly type: "refused"; readonly reason: string };
+
+/** `data` is all of the step: every datum that is sent until the next optim_step. */
+export function planStep(kind: ServerKind, loss: Loss, data: readonly Datum[]): StepPlan {
+  const traits = SERVER_TRAITS[kind];
+  if (!traits.losses.includes(loss.name)) return refused(`${kind} servers have no loss ${loss.name}`);
+  const options = optionsFor(kind, loss);
+  if (typeof options === "string") return refused(options);
+  if (!traits.scoresAnyTargets && !data.every(isShifted))
+    return refused(`${kind} servers score only the input's own next tokens, and these targets are others`);
+  if (loss.name === "cross_entropy") {
+    if (traits.reduction === "sum" || hasEqualShares(data)) return { type: "send", loss: options, data };
+    return { type: "forward first", from: (logprobs) => asImportanceSampling(data, logprobs) };
+  }
+  if (!scalesWithAdvantages(loss, data)) {
+    // There is nothing to scale by: only a plain sum of weighted losses means the same.
+    if (traits.reduction === "sum" && traits.readsRlWeights) return { type: "send", loss: options, data };
+    return refused(`${loss.name} cannot be given weights on ${kind} servers`);
+  }
+  return { type: "send", loss: options, data: data.map((datum) => foldWeights(kind, loss, datum, data.length)) };
+}
+
+/** dro has a penalty without advantages; a critic's loss has none at all. */
+function scalesWithAdvantages({ name }: Loss, data: readonly Datum[]): boolean {
+  return name !== "dro" && data.every(({ lossInputs }) => lossInputs.advantages instanceof Float32Array);
+}
+
+const refused = (reason: string): StepPlan => ({ type: "refused", reason });
+
+/** The loss as this server may be told of it; the reason where it cannot do what is asked. */
+function optionsFor(kind: ServerKind, loss: Loss): Loss | string {
+  const fixed = SERVER_TRAITS[kind].fixedOptions[loss.name];
+  if (!fixed) return loss;
+  const other = Object.entries(loss.config ?? {}).find(([name, value]) => fixed[name] !== value);
+  if (!other) return { name: loss.name };
+  const [name, value] = other;
+  return `${kind} servers do not let ${loss.name} choose ${name}: it is ${fixed[name] ?? "not known there"}, not ${value}`;
+}
+
+const weightsOf = ({ input, lossInputs }: Datum): Float32Array =>
+  (lossInputs.weights as Float32Array | undefined) ?? new Float32Array(input.length).fill(1);
+
+const sum = (values: Float32Array): number => values.reduce((a, b) => a + b, 0);
+
+/** Relative difference below which two sums of float32 weights count as one. */
+const ROUNDING = 1e-5;
+
+/** Whether the mean of means is the sum already: every datum has an equal share of a total of 1. */
+function hasEqualShares(data: readonly Datum[]): boolean {
+  return data.every((datum) => Math.abs(sum(weightsOf(datum)) * data.length - 1) < ROUNDING);
+}
+
+/** 1 where a weight is not 0. */
+const maskOf = (weights: Float32Array): Float32Array => weights.map((weight) => (weight === 0 ? 0 : 1));
+
+/**
+ * −r·A with r = exp(ℓ − q) has the gradient −A·∇ℓ where q = ℓ, which is cross entropy's with A in the place of w. The
+ * server divides by the mask's size and by the number of datums; both are put into A.
+ */
+function asImportanceSampling(
+  data: readonly Datum[],
+  logprobs: readonly Float32Array[],
+): { readonly loss: Loss; readonly data: readonly Datum[] } {
+  const sent = data.map((datum, i): Datum => {
+    const weights = weightsOf(datum);
+    const mask = maskOf(weights);
+    const scale = sum(mask) * data.length;
+    const lossInputs = {
+      target_tokens: datum.lossInputs.target_tokens as Int32Array,
+      weights: mask,
+      logprobs: logprobs[i] as Float32Array,
+      advantages: weights.map((weight) => weight * scale),
+    };
+    return { input: datum.input, lossInputs };
+  });
+  return { loss: { name: "importance_sampling" }, data: sent };
+}
+
+function foldWeights(kind: ServerKind, loss: Loss, datum: Datum, datums: number): Datum {
+  const { reduction, readsRlWeights } = SERVER_TRAITS[kind];
+  const weights = weightsOf(datum);
+  const mask = maskOf(weights);
+  const scale = reduction === "sum" ? 1 : sum(mask) * datums;
+  const advantages = datum.lossInputs.advantages as Float32Array;
+  const { weights: _, ...others } = datum.lossInputs;
+  const masked = loss.name === "gspo" ? { sequence_ratio_mask: mask } : {};
+  return {
+    input: datum.input,
+    lossInputs: {
+      ...others,
+      ...(readsRlWeights ? { weights: mask } : masked),
+      advantages: advantages.map((advantage, i) => advantage * (weights[i] as number) * scale),
+    },
+  };
+}
+
+function isShifted({ input, lossInputs }: Datum): boolean {
+  const targets = lossInputs.target_tokens;
+  return targets !== undefined && input.subarray(1).every((token, i) => token === targets[i]);
+}

@@ -1,0 +1,104 @@
+/**
+ * Calls about runs, checkpoints and sessions. Not every server has all of them: what is optional answers with a value
+ * that says so, so that a caller need not tell a missing call from a missing thing by its status.
+ */
+import { type Archive, openArchive } from "./archive.ts";
+import type { TinkerClient } from "./client.ts";
+import type { SamplerInfo, SessionInfo, TrainingRunInfo } from "./data.ts";
+import { isUnsupported, TinkerError } from "./errors.ts";
+import type { CallOptions } from "./future.ts";
+import { trainingRunInfo } from "./listing.ts";
+import { checkpointUrl, runUrl } from "./paths.ts";
+import type { WireTrainingRun } from "./wire.ts";
+
+export type Supported<T> =
+  | { readonly supported: true; readonly value: T }
+  | { readonly supported: false; readonly reason: string };
+
+const PAGE = 100;
+
+export class Rest {
+  readonly #client: TinkerClient;
+
+  constructor(client: TinkerClient) {
+    this.#client = client;
+  }
+
+  async trainingRun(id: string, options: CallOptions = {}): Promise<TrainingRunInfo> {
+    return trainingRunInfo(await this.#client.json<WireTrainingRun>("GET", runUrl(id), undefined, options));
+  }
+
+  /** When a checkpoint is deleted by itself, counted from now; null keeps it for good. */
+  setTtl(path: string, ttlSeconds: number | null, options: CallOptions = {}): Promise<Supported<void>> {
+    const url = `${checkpointUrl(path)}/ttl`;
+    return probing(() => this.#client.json<void>("PUT", url, { ttl_seconds: ttlSeconds }, options));
+  }
+
+  /** Lets others read a checkpoint. */
+  publish(path: string, options: CallOptions = {}): Promise<Supported<void>> {
+    return probing(() => this.#client.json<void>("POST", `${checkpointUrl(path)}/publish`, undefined, options));
+  }
+
+  unpublish(path: string, options: CallOptions = {}): Promise<Supported<void>> {
+    // SkyRL takes the last part for a checkpoint's name and finds it malformed.
+    const isAbsent = (error: unknown) => error instanceof TinkerError && error.status === 422;
+    return probing(
+      () => this.#client.json<void>("DELETE", `${checkpointUrl(path)}/publish`, undefined, options),
+      isAbsent,
+    );
+  }
+
+  /** The bytes of a checkpoint, as the server packs them. */
+  archive(path: string, options: CallOptions = {}): Promise<Supported<Archive>> {
+    return probing(() => openArchive(this.#client.transport, path, options));
+  }
+
+  /** Ids of sessions, newest first where the server orders them. */
+  sessions(options: CallOptions = {}): Promise<Supported<readonly string[]>> {
+    interface Wire {
+      readonly sessions: readonly string[];
+    }
+    return probing(async () => {
+      const all: string[] = [];
+      for (;;) {
+        const query = `?limit=${PAGE}&offset=${all.length}`;
+        const { sessions } = await this.#client.json<Wire>("GET", `/sessions${query}`, undefined, options);
+        all.push(...sessions);
+        if (sessions.length < PAGE) return all;
+      }
+    });
+  }
+
+  session(id: string, options: CallOptions = {}): Promise<Supported<SessionInfo>> {
+    interface Wire {
+      readonly training_run_ids: readonly string[];
+      readonly sampler_ids: readonly string[];
+      readonly user_metadata?: Readonly<Record<string, unknown>> | null;
+    }
+    return probing(async () => {
+      const wire = await this.#client.json<Wire>("GET", `/sessions/${id}`, undefined, options);
+      const metadata = wire.user_metadata == null ? {} : { metadata: wire.user_metadata };
+      return { runIds: wire.training_run_ids, samplerIds: wire.sampler_ids, ...metadata };
+    });
+  }
+
+  async sampler(id: string, options: CallOptions = {}): Promise<SamplerInfo> {
+    interface Wire {
+      readonly sampler_id: string;
+      readonly base_model: string;
+      readonly model_path: string | null;
+    }
+    const wire = await this.#client.json<Wire>("GET", `/samplers/${id}`, undefined, options);
+    const path = wire.model_path == null ? {} : { modelPath: wire.model_path };
+    return { id: wire.sampler_id, baseModel: wire.base_model, ...path };
+  }
+}
+
+async function probing<T>(call: () => Promise<T>, isAbsent = (_: unknown) => false): Promise<Supported<T>> {
+  try {
+    return { supported: true, value: await call() };
+  } catch (error) {
+    if (!isUnsupported(error) && !isAbsent(error)) throw error;
+    return { supported: false, reason: (error as TinkerError).message };
+  }
+}
