@@ -332,7 +332,7 @@ export interface ScheduleBlock {
   readonly horizon?: Length;
 }
 /**
- * Length over which the schedule runs, frozen at the first apply. Written down, it lets a run be extended later.
+ * Length over which the schedule runs, frozen at the first apply; a number alone is steps. Written down, it lets a run be extended later.
  */
 export interface Length {
   /**

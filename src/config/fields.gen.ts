@@ -992,12 +992,13 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "schedule.horizon",
     "title": "Horizon",
-    "description": "Length over which the schedule runs, frozen at the first apply. Written down, it lets a run be extended later.",
+    "description": "Length over which the schedule runs, frozen at the first apply; a number alone is steps. Written down, it lets a run be extended later.",
     "type": "group",
     "isRequired": false,
     "change": "rule",
     "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "defaultText": "the run's own length",
+    "shorthand": "steps",
     "when": {
      "path": "schedule.type",
      "values": [
