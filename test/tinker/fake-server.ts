@@ -74,6 +74,8 @@ export class FakeServer {
   /** Undoes a content encoding. */
   decompress: ((body: Uint8Array, encoding: string) => Uint8Array) | undefined;
   reduction: Reduction = "sum";
+  /** Whether losses with advantages multiply by `weights`; hosted servers do not. */
+  readsRlWeights = true;
   /** Plays SkyRL: what it says of itself, what its results hold, which calls it lacks. */
   skyrl: "jax" | "fsdp" | undefined;
   /** Plays the embedded server. */
@@ -266,7 +268,7 @@ export class FakeServer {
         const toy = data.map((d: any) => ({
           tokens: d.model_input.chunks[0].tokens,
           targets: d.loss_fn_inputs.target_tokens.data,
-          weights: d.loss_fn_inputs.weights?.data ?? d.model_input.chunks[0].tokens.map(() => 1),
+          weights: this.#weightsOf(d, loss_fn as string),
           logprobs: d.loss_fn_inputs.logprobs?.data,
           advantages: d.loss_fn_inputs.advantages?.data,
         }));
@@ -305,6 +307,12 @@ export class FakeServer {
       default:
         throw new HttpError(404, "Not Found");
     }
+  }
+
+  #weightsOf(datum: any, loss: string): number[] {
+    const isRead = loss === "cross_entropy" || this.readsRlWeights;
+    const ones = datum.model_input.chunks[0].tokens.map(() => 1);
+    return isRead ? (datum.loss_fn_inputs.weights?.data ?? ones) : ones;
   }
 
   #checkpointCall(method: string, run: string, kind?: string, name?: string): unknown {

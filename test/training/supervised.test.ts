@@ -321,3 +321,35 @@ describe("a damaged record", () => {
     expect(await run(order, folder)).toMatchObject({ status: "failed", diagnostics: [{ code: "RL8009" }] });
   });
 });
+
+describe("another kind of server", () => {
+  const trainOn = async (more: Partial<FakeServer>, settings: Partial<RunOrder["settings"]>) => {
+    await server.stop();
+    server = Object.assign(await new FakeServer().start(), more);
+    const { order, folder } = makeOrder({ settings: { ...settings, test_size: 3 } as object, eval_every: 4 });
+    const end = await run(order, folder);
+    return { end, weights: () => [...final(folder).weights.weights], losses: metrics(folder).map((m) => m.loss) };
+  };
+  const jax = { skyrl: "jax", reduction: "mean of means" } as const;
+
+  test.each(["token", "sequence"] as const)("jax trains the same run, normalized by %s", async (normalize) => {
+    const embedded = await trainOn({ isEmbedded: true }, { normalize });
+    const there = embedded.weights();
+    const other = await trainOn(jax, { normalize });
+    expect(other.end).toEqual({ status: "complete", step: 12 });
+    other.losses.forEach((loss, i) => {
+      expect(loss).toBeCloseTo(embedded.losses[i]!, 4);
+    });
+    other.weights().forEach((w, i) => {
+      expect(Math.abs(w - there[i]!)).toBeLessThan(2e-3);
+    });
+    const losses = server.requests.flatMap((r) => r.body.forward_backward_input?.loss_fn ?? []);
+    expect(new Set(losses)).toEqual(new Set([normalize === "token" ? "importance_sampling" : "cross_entropy"]));
+  });
+
+  test("a setting that it does not use ends the run before it begins", async () => {
+    const { end } = await trainOn(jax, { optimizer: { grad_clip_norm: 1 } });
+    expect(end).toMatchObject({ status: "failed", step: 0, diagnostics: [{ code: "RL8011" }] });
+    expect(server.count("/optim_step")).toBe(0);
+  });
+});
