@@ -9,7 +9,7 @@ import { TinkerError } from "../tinker/errors.ts";
 import type { TrainingModel } from "../tinker/model.ts";
 import { formatCheckpointPath } from "../tinker/paths.ts";
 import { serverKind } from "../tinker/quirks/probe.ts";
-import { ignoredSettings, type ServerKind } from "../tinker/quirks.ts";
+import { ignoredSettings, SERVER_TRAITS, type ServerKind } from "../tinker/quirks.ts";
 import type { Session } from "../tinker/session.ts";
 import type { DurableCheckpoint } from "./checkpoints.ts";
 import { type Run, type ServerConnection, WORK_LIMIT_MS } from "./run.ts";
@@ -59,9 +59,21 @@ export function clientOf({ url, token }: ServerConnection): TinkerClient {
 }
 
 /** Frees the model where it still can be; what cannot be freed ends with its session. */
-export async function closeLineage({ client, model }: Lineage, unload: boolean): Promise<void> {
-  if (unload) await tryUnload(model);
+export async function closeLineage({ client, model, kind }: Lineage, unload: boolean): Promise<void> {
+  if (unload) {
+    if (!SERVER_TRAITS[kind].clearsGradients) await tryClearGradients(model);
+    await tryUnload(model);
+  }
   await client.close();
+}
+
+/** Steps that a failure cut short leave gradients, which would go over to the next model in this one's place. */
+async function tryClearGradients(model: TrainingModel): Promise<void> {
+  const signal = AbortSignal.timeout(UNLOAD_TIMEOUT_MS);
+  await model
+    .optimStep({ learning_rate: 0 }, { signal })
+    .then((step) => step.result({ signal }))
+    .catch(() => {});
 }
 
 async function tryUnload(model: TrainingModel): Promise<void> {

@@ -343,6 +343,8 @@ describe("another kind of server", () => {
     other.weights().forEach((w, i) => {
       expect(Math.abs(w - there[i]!)).toBeLessThan(2e-3);
     });
+    // Whatever is left of gradients would go over to the next model.
+    expect(server.requests.filter((r) => r.path === "/optim_step").at(-1)!.body.adam_params.learning_rate).toBe(0);
     const losses = server.requests.flatMap((r) => r.body.forward_backward_input?.loss_fn ?? []);
     expect(new Set(losses)).toEqual(new Set([normalize === "token" ? "importance_sampling" : "cross_entropy"]));
   });

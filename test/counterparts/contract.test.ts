@@ -1,0 +1,261 @@
+// One suite over real servers: what the client promises holds on each, whatever the server does underneath. SkyRL needs
+// the environment of ./setup-skyrl and RLCLI_TEST_ALL; where it is not there it is reported as skipped.
+import { readFileSync, rmSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import {
+  type Datum,
+  type Loss,
+  planStep,
+  type ServerKind,
+  type Session,
+  serverFamily,
+  serverKind,
+  TinkerClient,
+  type TrainingModel,
+} from "../../src/tinker/index.ts";
+import { startTestServer, TOKEN } from "../servers/embedded/server.ts";
+import { hasSkyrl, startSkyrl } from "./skyrl.ts";
+
+const modelFolder = fileURLToPath(new URL("../fixtures/tiny-qwen3", import.meta.url)).replace(/\/$/, "");
+const references = JSON.parse(readFileSync(`${modelFolder}/reference-logprobs.json`, "utf8")) as {
+  tokens: number[];
+  next_token_logprobs: number[];
+}[];
+
+interface Running {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+interface Counterpart {
+  readonly kind: ServerKind;
+  readonly isThere: boolean;
+  readonly start: () => Promise<Running>;
+  /** Optional calls that the server has. */
+  readonly has: { readonly ttl: boolean; readonly publish: boolean; readonly sessions: boolean };
+}
+
+async function startEmbedded(): Promise<Running> {
+  const running = await startTestServer({ model: modelFolder, modelFolder, slots: 8, bodyLimitBytes: 64_000_000 });
+  const stop = async () => {
+    await running.server.close();
+    rmSync(running.folder, { recursive: true, force: true });
+    expect(running.faults).toEqual([]);
+  };
+  return { url: running.server.url, stop };
+}
+
+const COUNTERPARTS: Counterpart[] = [
+  {
+    kind: "embedded",
+    isThere: true,
+    start: startEmbedded,
+    has: { ttl: true, publish: true, sessions: true },
+  },
+  {
+    kind: "skyrl-jax",
+    isThere: hasSkyrl && process.env.RLCLI_TEST_ALL !== undefined,
+    start: () => startSkyrl(modelFolder),
+    has: { ttl: false, publish: false, sessions: false },
+  },
+];
+
+const CE: Loss = { name: "cross_entropy" };
+const datum = (tokens: readonly number[], weights: readonly number[] = tokens.slice(1).map(() => 1)): Datum => ({
+  input: Int32Array.from(tokens.slice(0, -1)),
+  lossInputs: { target_tokens: Int32Array.from(tokens.slice(1)), weights: Float32Array.from(weights) },
+});
+const scaled = (d: Datum, factor: number): Datum => ({
+  ...d,
+  lossInputs: { ...d.lossInputs, weights: (d.lossInputs.weights as Float32Array).map((w) => w * factor) },
+});
+
+describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
+  const it = test.skipIf(!isThere);
+  let server: Running;
+  let client: TinkerClient;
+  let session: Session;
+  let model: TrainingModel;
+
+  beforeAll(async () => {
+    if (!isThere) return;
+    server = await start();
+    client = new TinkerClient({ baseUrl: server.url, apiKey: TOKEN });
+    session = await client.createSession({ tags: ["contract"] });
+    model = await session.createModel({ baseModel: modelFolder, loraRank: 4, seed: 7 });
+  }, 300_000);
+  afterAll(async () => {
+    await client?.close();
+    await server?.stop();
+  }, 60_000);
+
+  /** The gradient norm of data whose plain sum is the loss; the weights stay as they are. */
+  async function gradNorm(loss: Loss, data: readonly Datum[]): Promise<number> {
+    let plan = planStep(kind, loss, data);
+    if (plan.type === "refused") throw new Error(plan.reason);
+    if (plan.type === "forward first") {
+      const { outputs } = await (await model.forward(data, loss)).result();
+      plan = { type: "send", ...plan.from(outputs.map((o) => o.logprobs!)) };
+    }
+    await (await model.forwardBackward(plan.data, plan.loss)).result();
+    const metrics = await (await model.optimStep({ learning_rate: 0 })).result();
+    return Object.entries(metrics).find(([name]) => name.includes("grad_norm"))![1];
+  }
+
+  it("is told by its answers, and takes protobuf", async () => {
+    expect(await serverFamily(client)).toBe(kind === "embedded" ? "embedded" : "skyrl");
+    expect(await serverKind(client, model)).toBe(kind);
+    const [info] = await client.capabilities();
+    expect(info!.modelName).toBe(modelFolder);
+    await (await model.forward([datum([1, 2, 3])], CE)).result();
+    expect(client.passEncoding).toBe("protobuf");
+    expect(await model.info()).toMatchObject({ modelId: model.id, loraRank: 4 });
+  }, 120_000);
+
+  it("scores tokens as the reference does, in both encodings", async () => {
+    const json = new TinkerClient({ baseUrl: server.url, apiKey: TOKEN, encoding: "json" });
+    const other = await (await json.createSession()).createModel({ baseModel: modelFolder, loraRank: 4 });
+    for (const m of [model, other]) {
+      const data = references.map(({ tokens }) => datum(tokens));
+      const { outputs } = await (await m.forward(data, CE)).result();
+      references.forEach(({ next_token_logprobs }, i) => {
+        next_token_logprobs.forEach((logprob, j) => {
+          expect(Math.abs(outputs[i]!.logprobs![j]! - logprob)).toBeLessThan(2e-4);
+        });
+      });
+    }
+    await other.unload();
+    await json.close();
+  }, 120_000);
+
+  it("has one meaning of a step: what is split over datums, doubled or padded is the same gradient", async () => {
+    const tokens = [5, 6, 7, 8, 9, 10, 11];
+    const whole = datum(tokens, [2, 2, 1, 1, 1, 1]);
+    const norm = await gradNorm(CE, [scaled(whole, 1 / 8)]);
+    expect(norm).toBeGreaterThan(1e-3);
+    const parts = [datum(tokens, [2, 2, 0, 0, 0, 0]), datum(tokens, [0, 0, 1, 1, 1, 1])];
+    const close = async (loss: Loss, data: readonly Datum[], expected: number) =>
+      expect((await gradNorm(loss, data)) / expected).toBeCloseTo(1, 3);
+    await close(
+      CE,
+      parts.map((d) => scaled(d, 1 / 8)),
+      norm,
+    );
+    await close(
+      CE,
+      [...parts.map((d) => scaled(d, 1 / 8)), datum([1, 2, 3, 4, 5, 6, 7, 8, 9], Array(8).fill(0))],
+      norm,
+    );
+    // A plain sum, where a mean over datums would be half of it.
+    await close(CE, [scaled(whole, 1 / 8), scaled(whole, 1 / 8)], 2 * norm);
+    const { outputs } = await (await model.forward([whole], CE)).result();
+    const rl = (d: Datum): Datum => ({
+      ...d,
+      lossInputs: {
+        ...d.lossInputs,
+        logprobs: outputs[0]!.logprobs!,
+        advantages: new Float32Array(6).fill(1),
+      },
+    });
+    await close({ name: "importance_sampling" }, [rl(scaled(whole, 1 / 8))], norm);
+    await close(
+      { name: "importance_sampling" },
+      parts.map((d) => rl(scaled(d, 1 / 8))),
+      norm,
+    );
+    await close(
+      { name: "ppo" },
+      parts.map((d) => rl(scaled(d, 1 / 8))),
+      norm,
+    );
+  }, 180_000);
+
+  it("trains, saves, goes on from what it saved, and forgets the rest", async () => {
+    const data = [scaled(datum([5, 6, 7, 8, 9, 10, 11, 12]), 1 / 7)];
+    const trained = await session.createModel({ baseModel: modelFolder, loraRank: 4, seed: 1 });
+    const lossOf = async (m: TrainingModel) => {
+      const { outputs } = await (await m.forward(data, CE)).result();
+      return -outputs[0]!.logprobs!.reduce((a, b) => a + b, 0) / 7;
+    };
+    const before = await lossOf(trained);
+    for (let i = 0; i < 6; i += 1) {
+      await trained.forwardBackward(data, CE);
+      await (await trained.optimStep({ learning_rate: 0.02 })).result();
+    }
+    const after = await lossOf(trained);
+    expect(after).toBeLessThan(before - 0.1);
+    const path = await (await trained.saveWeights("state")).result();
+    expect(path).toBe(`tinker://${trained.id}/weights/state`);
+    const sampler = await (await trained.saveWeightsForSampler("weights")).result();
+    expect(sampler).toBe(`tinker://${trained.id}/sampler_weights/weights`);
+    expect((await client.listCheckpoints(trained.id)).map((c) => c.tinkerPath).sort()).toEqual([sampler, path].sort());
+    expect(await client.checkpointModel(path)).toEqual({ baseModel: modelFolder, loraRank: 4 });
+    const copy = await session.createModelFrom(path, { optimizer: true });
+    expect(await lossOf(copy)).toBeCloseTo(after, 3);
+    const archive = await client.rest.archive(sampler);
+    if (!archive.supported) throw new Error(archive.reason);
+    expect(archive.value.isMarker).toBe(false);
+    let bytes = 0;
+    for await (const part of archive.value.bytes) bytes += part.length;
+    expect(bytes).toBeGreaterThan(1000);
+    expect(await client.rest.setTtl(path, 3600)).toMatchObject({ supported: has.ttl });
+    expect(await client.rest.publish(path)).toMatchObject({ supported: has.publish });
+    expect(await client.rest.unpublish(path)).toMatchObject({ supported: has.publish });
+    expect(await client.rest.sessions()).toMatchObject({ supported: has.sessions });
+    expect((await client.rest.trainingRun(trained.id)).loraRank).toBe(4);
+    expect(await client.deleteCheckpoint(path)).toBe(true);
+    expect(await client.deleteCheckpoint(path)).toBe(false);
+    await trained.unload();
+    await copy.unload();
+    const gone = await trained.optimStep({ learning_rate: 0 }).then(
+      (future) =>
+        future.result().then(
+          () => "done",
+          (e: unknown) => e,
+        ),
+      (e: unknown) => e,
+    );
+    expect(gone).toMatchObject({ kind: "gone" });
+  }, 240_000);
+
+  it("samples: greedily, by seed, with stops that are included, and scores prompts", async () => {
+    const sampler = await (await model.sampler()).result();
+    const prompt = Int32Array.from(references[0]!.tokens);
+    const greedy = { prompt, params: { maxTokens: 8, temperature: 0, stop: [] } };
+    const [a, b] = await sampler.sampleAll([greedy, { ...greedy, promptLogprobs: true }]);
+    expect(a!.sequences[0]!.tokens).toHaveLength(8);
+    expect(b!.sequences[0]!.tokens).toEqual(a!.sequences[0]!.tokens);
+    expect(a!.sequences[0]).toMatchObject({ stopReason: "length" });
+    expect(a!.sequences[0]!.logprobs).toHaveLength(8);
+    expect(b!.promptLogprobs).toHaveLength(prompt.length);
+    expect(b!.promptLogprobs![0]).toBeNaN();
+    references[0]!.next_token_logprobs.forEach((logprob, i) => {
+      expect(Math.abs(b!.promptLogprobs![i + 1]! - logprob)).toBeLessThan(2e-4);
+    });
+    const third = a!.sequences[0]!.tokens[2]!;
+    const stop = [third];
+    const stopped = await (await sampler.sample({ ...greedy, params: { ...greedy.params, stop } })).result();
+    expect(stopped.sequences[0]!.stopReason).toBe("stop");
+    expect(stopped.sequences[0]!.tokens.at(-1)).toBe(third);
+    const seeded = { prompt, params: { maxTokens: 12, seed: 11, stop: [] }, count: 2 };
+    const [x, y] = await sampler.sampleAll([seeded, seeded]);
+    expect(x!.sequences.map((s) => s.tokens)).toEqual(y!.sequences.map((s) => s.tokens));
+    expect(x!.sequences[0]!.tokens).not.toEqual(x!.sequences[1]!.tokens);
+  }, 180_000);
+
+  it("refuses what it cannot do, in words", async () => {
+    await expect(session.resumeModel("model_00000000", 1).optimStep({ learning_rate: 0 })).rejects.toMatchObject({
+      kind: "gone",
+    });
+    await expect(client.checkpointModel("tinker://model_00000000/weights/none")).rejects.toMatchObject({ status: 404 });
+    await expect(model.saveWeights("a name")).rejects.toMatchObject({ kind: "rejected" });
+    const bad = { name: "importance_sampling", config: { nonsense: 1 } };
+    const fresh = await session.createModel({ baseModel: modelFolder, loraRank: 4 });
+    await expect(fresh.forwardBackward([datum([1, 2, 3])], bad)).rejects.toMatchObject({
+      kind: "rejected",
+      reason: expect.stringContaining("nonsense"),
+    });
+    await fresh.unload();
+    await session.finish();
+  }, 120_000);
+});

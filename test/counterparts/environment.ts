@@ -1,0 +1,54 @@
+/** The Python environments that `test/counterparts/setup` makes, as far as they are there. */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+
+/** Where the environments are; outside of the repository. */
+export const cache =
+  process.env.RLCLI_COUNTERPARTS ?? join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "rlcli-counterparts");
+
+const python = join(cache, "base/bin/python");
+
+/** Where an SDK lies, or undefined where it or what it needs is not installed. */
+export function sdkFolder(version: string): string | undefined {
+  const folder = join(cache, `sdk-${version}`);
+  return existsSync(python) && existsSync(folder) ? folder : undefined;
+}
+
+export const hasPython = existsSync(python);
+
+export interface PythonRun {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** Runs a script of this folder; it is killed after `timeoutMs`. */
+export function runPython(
+  script: string,
+  args: readonly string[],
+  { pythonPath, timeoutMs }: { readonly pythonPath?: string; readonly timeoutMs: number },
+): Promise<PythonRun> {
+  const child = spawn(python, [new URL(script, import.meta.url).pathname, ...args], {
+    env: {
+      ...process.env,
+      // Nothing of these tests may reach beyond this machine.
+      HF_HUB_OFFLINE: "1",
+      TINKER_TELEMETRY: "0",
+      PYTHONWARNINGS: "ignore",
+      ...(pythonPath ? { PYTHONPATH: pythonPath } : {}),
+    },
+    timeout: timeoutMs,
+    killSignal: "SIGKILL",
+  });
+  const output = { stdout: "", stderr: "" };
+  for (const stream of ["stdout", "stderr"] as const)
+    child[stream].setEncoding("utf8").on("data", (text: string) => {
+      output[stream] += text;
+    });
+  return new Promise((resolve, reject) => {
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, ...output }));
+  });
+}
