@@ -9,6 +9,7 @@ const entries = {
   "embedded-server": "src/cli/processes/embedded-server.ts",
   "embedded-compute": "src/servers/embedded/compute.ts",
   "run-worker": "src/cli/processes/run-worker.ts",
+  "import-worker": "src/datasets/worker.ts",
   index: "src/index.ts",
   tinker: "src/tinker/index.ts",
 };

@@ -295,7 +295,7 @@ export const CODES = table({
   RL6001: {
     summary: "Dataset file cannot be read",
     explanation:
-      "A file that a dataset names is missing, is a folder, or may not be read. Check the path, which is relative to the spec, and its permissions.",
+      "A file that a dataset names is missing, or may not be read. Check the path, which is relative to the spec, and its permissions.",
   },
   RL6002: {
     summary: "No file matches a dataset's pattern",
@@ -326,6 +326,28 @@ export const CODES = table({
     summary: "Dataset changed since the plan",
     explanation:
       "A file of the dataset is not what it was when the plan was made, so importing it would give other rows than were planned. Plan again.",
+  },
+  RL6011: {
+    summary: "Redaction pattern cannot be used",
+    explanation: "A pattern given for redaction is not a regular expression, or it also matches nothing and so would match everywhere.",
+  },
+  RL6012: {
+    summary: "Redaction left something behind",
+    explanation:
+      "After redaction a second pass still found what looks like personal data or a secret, for instance in the name of a field. The import ends without a result, because rows that leak are worse than none. Leave such lines out with a condition.",
+  },
+  RL6013: {
+    summary: "Import condition cannot be read",
+    explanation: "A condition on log lines is NAME OPERATOR VALUE, such as `metadata.env=prod`, with one of = != > >= < <= ~.",
+  },
+  RL6014: {
+    summary: "Too many damaged lines",
+    explanation:
+      "More lines are damaged than the import was told to bear (`--strict` bears none, `--max-errors N` at most N). Nothing is written to a file. The message shows where and what; mend or remove the lines, or bear more.",
+  },
+  RL6015: {
+    summary: "Import options contradict each other",
+    explanation: "Two options of an import ask for what cannot both be done, or one does nothing without another.",
   },
   RL6101: {
     summary: "Tokenizer cannot be used",

@@ -138,9 +138,9 @@ export interface DatasetBlock {
     /**
      * Form of the files; `auto` looks and says what it saw.
      */
-    readonly format?: "auto" | "messages" | "openai";
+    readonly format?: "auto" | "messages" | "openai" | "anthropic" | "langsmith" | "litellm";
     /**
-     * Files or globs, relative to the spec; a single one may be written without the list.
+     * Files, globs or folders, relative to the spec; a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.
      *
      * @minItems 1
      */
@@ -153,6 +153,88 @@ export interface DatasetBlock {
      * Takes at most this many conversations, in the order of the files.
      */
     readonly limit?: number;
+    /**
+     * Tool calls, their results and tool definitions stay in the rows. By default they are left out.
+     */
+    readonly keep_tools?: boolean;
+    /**
+     * The model's thinking stays, as `reasoning_content`. By default it is left out.
+     */
+    readonly keep_thinking?: boolean;
+    /**
+     * Which answers of a response with several become rows: the `first` (default) or `all`.
+     */
+    readonly choices?: "first" | "all";
+    /**
+     * Takes only log lines that meet every condition, `NAME OPERATOR VALUE` with one of = != > >= < <= ~ (a regular expression). Names are looked for on the line, then in its metadata.
+     *
+     * @minItems 1
+     */
+    readonly where?: string[];
+    /**
+     * Takes only conversations whose feedback scores at least this; those without a score are left out.
+     */
+    readonly min_score?: number;
+    /**
+     * `score`: each row's loss is scaled by its score; scores below 0 count as 0, and conversations without one are left out.
+     */
+    readonly weight_by?: "score";
+    /**
+     * Longer conversations are left out, counted with the tokenizer and chat template of `model`.
+     */
+    readonly max_tokens?: number;
+    /**
+     * Whose tokenizer and chat template `max_tokens` counts with: `builtin:tiny` or a model folder.
+     */
+    readonly model?: string;
+    /**
+     * `exact` takes equal conversations once; `prefix` also leaves out those that a longer one repeats from its start, as logs of growing conversations do; `none` (default) takes all.
+     */
+    readonly dedupe?: "none" | "exact" | "prefix";
+    /**
+     * Takes so many conversations, chosen by a hash of their content and `seed`; their order stays.
+     */
+    readonly sample?: number;
+    /**
+     * Another seed chooses other conversations. 0 by default.
+     */
+    readonly seed?: number;
+    /**
+     * Takes one side of a split by a hash of how each conversation begins: the same conversation is always on the same side.
+     */
+    readonly split?: "train" | "test";
+    /**
+     * Share of conversations on the `test` side of the split; 0.1 by default.
+     */
+    readonly test_share?: number;
+    /**
+     * Replaces personal data and secrets by placeholders such as `[EMAIL_1]`: e-mail addresses, telephone and card numbers, IBANs, IP addresses, keys and tokens of well-known services, private keys, passwords.
+     */
+    readonly redact?: boolean;
+    /**
+     * With `redact`: names and words that are replaced wherever they stand as whole words, in any case.
+     *
+     * @minItems 1
+     */
+    readonly redact_names?: string[];
+    /**
+     * With `redact`: own regular expressions.
+     *
+     * @minItems 1
+     */
+    readonly redact_patterns?: string[];
+    /**
+     * A damaged line fails the import instead of being left out with a warning.
+     */
+    readonly strict?: boolean;
+    /**
+     * More damaged lines than this fail the import. Any number by default.
+     */
+    readonly max_errors?: number;
+    /**
+     * Longer lines are left out as damaged, in bytes; 16 MiB by default.
+     */
+    readonly max_line_bytes?: number;
   };
 }
 /**

@@ -51,6 +51,19 @@ export function share(value: string): number {
   return number;
 }
 
+/** Above 0 and below 1. */
+export function shareBelowOne(value: string): number {
+  const number = share(value);
+  if (number === 1) throw new InvalidArgumentError("It takes a number above 0 and below 1.");
+  return number;
+}
+
+export function anyNumber(value: string): number {
+  const number = Number(value);
+  if (value.trim() === "" || !Number.isFinite(number)) throw new InvalidArgumentError("It takes a number.");
+  return number;
+}
+
 export function nonNegative(value: string): number {
   const number = Number(value);
   if (value.trim() === "" || !Number.isFinite(number) || number < 0)

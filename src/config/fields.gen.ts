@@ -550,7 +550,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "values": [
      "auto",
      "messages",
-     "openai"
+     "openai",
+     "anthropic",
+     "langsmith",
+     "litellm"
     ],
     "examples": [
      "openai"
@@ -559,7 +562,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "import.from",
     "title": "Files",
-    "description": "Files or globs, relative to the spec; a single one may be written without the list.",
+    "description": "Files, globs or folders, relative to the spec; a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.",
     "type": "list",
     "isRequired": true,
     "change": "rule",
@@ -598,6 +601,268 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "range": "at least 1",
     "examples": [
      1000
+    ]
+   },
+   {
+    "path": "import.keep_tools",
+    "title": "Keep tools",
+    "description": "Tool calls, their results and tool definitions stay in the rows. By default they are left out.",
+    "type": "boolean",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "examples": [
+     true
+    ]
+   },
+   {
+    "path": "import.keep_thinking",
+    "title": "Keep thinking",
+    "description": "The model's thinking stays, as `reasoning_content`. By default it is left out.",
+    "type": "boolean",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "examples": [
+     true
+    ]
+   },
+   {
+    "path": "import.choices",
+    "title": "Choices",
+    "description": "Which answers of a response with several become rows: the `first` (default) or `all`.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "values": [
+     "first",
+     "all"
+    ],
+    "examples": [
+     "all"
+    ]
+   },
+   {
+    "path": "import.where",
+    "title": "Conditions",
+    "description": "Takes only log lines that meet every condition, `NAME OPERATOR VALUE` with one of = != > >= < <= ~ (a regular expression). Names are looked for on the line, then in its metadata.",
+    "type": "list",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "form": "NAME=VALUE, NAME>VALUE, NAME~PATTERN",
+    "shorthand": "list",
+    "examples": [
+     [
+      "metadata.env=prod",
+      "latency<3"
+     ]
+    ]
+   },
+   {
+    "path": "import.min_score",
+    "title": "Lowest score",
+    "description": "Takes only conversations whose feedback scores at least this; those without a score are left out.",
+    "type": "number",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "examples": [
+     0.5
+    ]
+   },
+   {
+    "path": "import.weight_by",
+    "title": "Weight",
+    "description": "`score`: each row's loss is scaled by its score; scores below 0 count as 0, and conversations without one are left out.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "values": [
+     "score"
+    ],
+    "examples": [
+     "score"
+    ]
+   },
+   {
+    "path": "import.max_tokens",
+    "title": "Most tokens",
+    "description": "Longer conversations are left out, counted with the tokenizer and chat template of `model`.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "range": "at least 1",
+    "examples": [
+     4096
+    ]
+   },
+   {
+    "path": "import.model",
+    "title": "Model to count with",
+    "description": "Whose tokenizer and chat template `max_tokens` counts with: `builtin:tiny` or a model folder.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "form": "a model name or a folder",
+    "examples": [
+     "builtin:tiny"
+    ]
+   },
+   {
+    "path": "import.dedupe",
+    "title": "Duplicates",
+    "description": "`exact` takes equal conversations once; `prefix` also leaves out those that a longer one repeats from its start, as logs of growing conversations do; `none` (default) takes all.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "values": [
+     "none",
+     "exact",
+     "prefix"
+    ],
+    "examples": [
+     "prefix"
+    ]
+   },
+   {
+    "path": "import.sample",
+    "title": "Sample",
+    "description": "Takes so many conversations, chosen by a hash of their content and `seed`; their order stays.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "range": "at least 1",
+    "examples": [
+     1000
+    ]
+   },
+   {
+    "path": "import.seed",
+    "title": "Seed of the sample",
+    "description": "Another seed chooses other conversations. 0 by default.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "range": "at least 0 and at most 4294967295",
+    "examples": [
+     7
+    ]
+   },
+   {
+    "path": "import.split",
+    "title": "Side of a split",
+    "description": "Takes one side of a split by a hash of how each conversation begins: the same conversation is always on the same side.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "values": [
+     "train",
+     "test"
+    ],
+    "examples": [
+     "train"
+    ]
+   },
+   {
+    "path": "import.test_share",
+    "title": "Share of the test side",
+    "description": "Share of conversations on the `test` side of the split; 0.1 by default.",
+    "type": "number",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "range": "greater than 0 and less than 1",
+    "examples": [
+     0.1
+    ]
+   },
+   {
+    "path": "import.redact",
+    "title": "Redaction",
+    "description": "Replaces personal data and secrets by placeholders such as `[EMAIL_1]`: e-mail addresses, telephone and card numbers, IBANs, IP addresses, keys and tokens of well-known services, private keys, passwords.",
+    "type": "boolean",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "examples": [
+     true
+    ]
+   },
+   {
+    "path": "import.redact_names",
+    "title": "Names to redact",
+    "description": "With `redact`: names and words that are replaced wherever they stand as whole words, in any case.",
+    "type": "list",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "form": "a name",
+    "shorthand": "list",
+    "examples": [
+     [
+      "Ada Lovelace"
+     ]
+    ]
+   },
+   {
+    "path": "import.redact_patterns",
+    "title": "Patterns to redact",
+    "description": "With `redact`: own regular expressions.",
+    "type": "list",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "form": "a regular expression",
+    "shorthand": "list",
+    "examples": [
+     [
+      "ACME-\\d{6}"
+     ]
+    ]
+   },
+   {
+    "path": "import.strict",
+    "title": "Strict",
+    "description": "A damaged line fails the import instead of being left out with a warning.",
+    "type": "boolean",
+    "isRequired": false,
+    "change": "none",
+    "examples": [
+     true
+    ]
+   },
+   {
+    "path": "import.max_errors",
+    "title": "Most damaged lines",
+    "description": "More damaged lines than this fail the import. Any number by default.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "none",
+    "range": "at least 0",
+    "examples": [
+     100
+    ]
+   },
+   {
+    "path": "import.max_line_bytes",
+    "title": "Longest line",
+    "description": "Longer lines are left out as damaged, in bytes; 16 MiB by default.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "range": "at least 1024 and at most 536870888",
+    "examples": [
+     16777216
     ]
    }
   ],

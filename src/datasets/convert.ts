@@ -1,16 +1,24 @@
-/** The stream at the heart of every import: sources in, canonical rows and a tally of everything left out. */
-import type { Format, FormatOptions } from "./format.ts";
-import { type JsonLine, jsonLines } from "./lines.ts";
+/**
+ * The stream at the heart of every import: sources in, canonical rows and a tally of everything left out. Bytes are cut
+ * into blocks of whole lines, read here or by threads, and given out in the order of the sources.
+ */
+import { fail } from "../diagnostic.ts";
+import { type Block, lineBlocks } from "./blocks.ts";
+import { type Chunks, decoded, resumed, SourceFault } from "./decode.ts";
+import type { Format } from "./format.ts";
+import { HalfStore } from "./halves.ts";
+import { KeySet } from "./keys.ts";
+import { DEFAULT_LINE_BYTES, type ImportOptions, type ReadPlan } from "./options.ts";
+import { ReaderPool } from "./pool.ts";
+import { LineReader, SurvivedError } from "./reader.ts";
 import { detectFormat, FORMATS } from "./registry.ts";
-import { applyRules, RejectedRow, type Row, type RowRules } from "./row.ts";
-import type { Tally } from "./tally.ts";
+import { damaged, skipped } from "./row.ts";
+import { Spool } from "./spool.ts";
+import { damagedDiagnostic, type Place, type Tally } from "./tally.ts";
+import { type Layout, layoutOf, ValueSplitter } from "./values.ts";
+import { type BlockResult, collect, readBlock } from "./work.ts";
 
-export interface ImportOptions extends RowRules {
-  /** At most this many rows, in the order of the sources. */
-  readonly limit?: number;
-  /** By default `messages` keeps tool turns and `openai` drops them. */
-  readonly tools?: FormatOptions["tools"];
-}
+export type { ImportOptions } from "./options.ts";
 
 /** Something to read rows from. */
 export interface LineSource {
@@ -19,74 +27,328 @@ export interface LineSource {
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
-/** Lines that `auto` looks at in a source before it gives up. */
-const LOOK_AHEAD = 200;
+export interface ConvertRequest {
+  /** Undefined means `auto`: each source is the format that its first recognisable line is. */
+  readonly format: Format | undefined;
+  readonly options: ImportOptions;
+  /** Rows of our own form, taken with all their fields. */
+  readonly isVerbatim?: boolean;
+  /** Model folder that `max_tokens` counts with. */
+  readonly tokenizerFolder?: string | undefined;
+  /** Damaged lines that are borne; one more is RL6014. Any number where absent. */
+  readonly maxErrors?: number;
+  /** Threads for large sources; 0 reads everything here. By default as many as there are processors. */
+  readonly threads?: number;
+}
 
-/** Canonical JSON of one row, as a line without its newline. */
-const rowLine = (row: Row): string => JSON.stringify(row);
+/** Values that `auto` looks at in a source before it gives up. */
+const LOOK_AHEAD = 200;
+/** A source's head: what its layout and format are told by. */
+const HEAD_BYTES = 1 << 18;
+/** Blocks read here before threads are worth their start. */
+const BLOCKS_BEFORE_THREADS = 4;
+/** Blocks given to each thread ahead of what was taken from it. */
+const BLOCKS_AHEAD = 2;
+/** Values between two results, where values do not stand on lines. */
+const VALUES_AT_ONCE = 64;
 
 /**
- * Converts sources one after another, giving each row as its line of canonical JSON, without the newline. `format` undefined means `auto`: each source is the format that its first
- * recognisable line is. Everything that gave no row is in `tally`. Stops reading once `limit` rows are out.
+ * Converts sources one after another, giving rows as lines of canonical JSON, each chunk whole lines with their newlines.
+ * Everything that gave no row is in `tally`. Stops reading once `limit` rows are out. Fails with RL6012 where a known
+ * pattern survived redaction, and with RL6014 where more lines are damaged than are borne.
  */
 export async function* convert(
   sources: AsyncIterable<LineSource> | Iterable<LineSource>,
-  format: Format | undefined,
-  options: ImportOptions,
+  request: ConvertRequest,
   tally: Tally,
-): AsyncGenerator<string> {
-  const limit = options.limit ?? Number.POSITIVE_INFINITY;
-  for await (const source of sources) {
-    if (tally.rows >= limit) return;
-    for await (const { line, found } of withFormat(source, format, tally)) {
-      tally.lines += 1;
-      for (const row of readLine(source.name, line, found, options, tally)) {
-        yield row;
-        tally.rows += 1;
-        if (tally.rows >= limit) return;
-      }
+): AsyncGenerator<Buffer> {
+  const conversion = new Conversion(request, tally);
+  try {
+    for await (const source of sources) {
+      if (conversion.isFull) break;
+      yield* conversion.source(source);
+    }
+    yield* conversion.end();
+  } finally {
+    await conversion.close();
+  }
+}
+
+/** The same, a row at a time, without the newline. */
+export async function* convertRows(...given: Parameters<typeof convert>): AsyncGenerator<string> {
+  for await (const chunk of convert(...given)) yield* chunk.toString().slice(0, -1).split("\n");
+}
+
+class Conversion {
+  readonly #request: ConvertRequest;
+  readonly #tally: Tally;
+  readonly #plans = new Map<string | undefined, { plan: ReadPlan; reader: Promise<LineReader> }>();
+  readonly #seen = new KeySet();
+  readonly #halves = new HalfStore();
+  readonly #spool: Spool | undefined;
+  #pool: ReaderPool | undefined;
+  #blocks = 0;
+
+  constructor(request: ConvertRequest, tally: Tally) {
+    const { dedupe, sample } = request.options;
+    this.#request = request;
+    this.#tally = tally;
+    this.#spool = dedupe === "prefix" || sample !== undefined ? new Spool(request.options) : undefined;
+  }
+
+  get #left(): number {
+    return this.#spool
+      ? Number.POSITIVE_INFINITY
+      : (this.#request.options.limit ?? Number.POSITIVE_INFINITY) - this.#tally.rows;
+  }
+
+  /** Whether nothing more can come out. */
+  get isFull(): boolean {
+    return this.#left <= 0;
+  }
+
+  async *source(source: LineSource): AsyncGenerator<Buffer> {
+    const at = { line: 1 };
+    try {
+      yield* this.#read(source, at);
+    } catch (error) {
+      if (error instanceof SurvivedError) survived(source.name, at.line, error);
+      if (!(error instanceof SourceFault)) throw error;
+      this.#tally.lines += 1;
+      this.#tally.reject(source.name, damaged(error.message), { line: at.line, column: 1 });
+      this.#checkErrors();
     }
   }
-}
 
-/** Lines of a source, each with the source's format; without one where `auto` recognised nothing. */
-async function* withFormat(source: LineSource, fixed: Format | undefined, tally: Tally) {
-  let found = fixed;
-  const waiting: JsonLine[] = [];
-  for await (const line of jsonLines(source.bytes)) {
-    found ??= "value" in line ? detectFormat(line.value) : undefined;
-    waiting.push(line);
-    if (!found && waiting.length < LOOK_AHEAD) continue;
-    for (const held of waiting.splice(0)) yield { line: held, found };
+  async *#read(source: LineSource, at: { line: number }): AsyncGenerator<Buffer> {
+    const maxBytes = this.#request.options.max_line_bytes ?? DEFAULT_LINE_BYTES;
+    const [head, chunks] = await headOf(decoded(source.bytes), maxBytes);
+    const layout = layoutOf(head);
+    const format = this.#request.format ?? (await recognise(head, layout));
+    if (format) this.#tally.sawFormat(source.name, format.name);
+    const { plan, reader } = this.#plan(format?.name);
+    const results =
+      layout === "lines"
+        ? this.#blockResults(lineBlocks(chunks, maxBytes), plan, await reader)
+        : this.#valueResults(new ValueSplitter(layout, maxBytes).split(chunks), await reader);
+    for await (const result of results) {
+      this.#tally.add(source.name, at.line, result.tally);
+      at.line += result.lines;
+      yield* this.#taken(source.name, result, await reader);
+      this.#checkErrors();
+      if (this.isFull) return;
+    }
   }
-  for (const held of waiting) yield { line: held, found };
-  if (found) tally.sawFormat(source.name, found.name);
+
+  #plan(format: string | undefined) {
+    const { options, isVerbatim = false, tokenizerFolder } = this.#request;
+    const known = this.#plans.get(format);
+    if (known) return known;
+    const plan: ReadPlan = {
+      format,
+      options,
+      isVerbatim,
+      ...(tokenizerFolder === undefined ? {} : { tokenizerFolder }),
+    };
+    const made = { plan, reader: LineReader.open(plan) };
+    this.#plans.set(format, made);
+    return made;
+  }
+
+  /** Blocks are read here at first, and where a limit may end it soon; else by threads, a few ahead. */
+  async *#blockResults(blocks: AsyncIterable<Block>, plan: ReadPlan, reader: LineReader): AsyncGenerator<BlockResult> {
+    const ahead: Promise<BlockResult>[] = [];
+    for await (const block of blocks) {
+      this.#blocks += 1;
+      if (!this.#usesThreads()) yield* this.#here(reader, block);
+      else {
+        this.#pool ??= new ReaderPool(this.#request.threads);
+        ahead.push(this.#pool.read(plan, block));
+        if (ahead.length >= this.#pool.threads * BLOCKS_AHEAD) yield await (ahead.shift() as Promise<BlockResult>);
+      }
+      if (this.isFull) return;
+    }
+    for (const result of ahead) yield await result;
+  }
+
+  #usesThreads(): boolean {
+    return (
+      this.#blocks > BLOCKS_BEFORE_THREADS && this.#request.threads !== 0 && this.#left === Number.POSITIVE_INFINITY
+    );
+  }
+
+  *#here(reader: LineReader, block: Block): Generator<BlockResult> {
+    for (let from = 0; from < block.bytes.length || block.overlong; ) {
+      const result = readBlock(reader, block, from, this.#left);
+      yield result;
+      if (this.isFull || block.overlong) return;
+      from = result.end;
+    }
+  }
+
+  async *#valueResults(values: ReturnType<ValueSplitter["split"]>, reader: LineReader): AsyncGenerator<BlockResult> {
+    const batch: Awaited<ReturnType<typeof values.next>>["value"][] = [];
+    const size = Math.min(VALUES_AT_ONCE, this.#left);
+    const flush = (): BlockResult => {
+      const taken = batch.splice(0);
+      // Values bring their own line numbers, so the block they make stands for no lines.
+      return collect((tally, sink) => {
+        for (const { bytes, line, column } of taken) {
+          if (bytes) reader.bytes(bytes, { line, column }, false, tally, sink);
+          else reader.tooLong({ line, column }, tally);
+        }
+        return { lines: 0, end: 0 };
+      });
+    };
+    for await (const value of values) {
+      batch.push(value);
+      if (batch.length >= size) yield flush();
+    }
+    if (batch.length > 0) yield flush();
+  }
+
+  /** What of a result comes out now; halves that found each other are read here. */
+  *#taken(file: string, result: BlockResult, reader: LineReader): Generator<Buffer> {
+    yield* this.#out(result);
+    for (const half of result.halves) {
+      const pair = this.#halves.add(half, file);
+      if (pair === "repeated")
+        this.#tally.reject(file, skipped(`a second ${half.side} of a batch with the same custom_id`));
+      else if (pair) yield* this.#out(this.#joined(file, pair, reader));
+    }
+  }
+
+  #joined(file: string, pair: { request: unknown; result: unknown }, reader: LineReader): BlockResult {
+    const result = collect((tally, sink) => {
+      reader.value({ request: pair.request, response: pair.result }, tally, sink, () => ({ line: 1, column: 1 }));
+      return { lines: 0, end: 0 };
+    });
+    for (const { rejection } of result.tally.rejected.values()) this.#tally.reject(file, rejection);
+    result.tally.rejected.clear();
+    this.#tally.add(file, 1, result.tally);
+    return result;
+  }
+
+  *#out(result: BlockResult): Generator<Buffer> {
+    if (result.rowCount === 0) return;
+    if (this.#spool) this.#spool.add(result.rows, result.keys);
+    else if (this.#request.options.dedupe === "exact") yield* this.#first(result);
+    else yield* this.#limited(result.rows, result.rowCount);
+  }
+
+  /** Rows that were not seen before. */
+  *#first({ rows, keys }: BlockResult): Generator<Buffer> {
+    let start = 0;
+    for (const { whole } of keys) {
+      const end = rows.indexOf(10, start) + 1;
+      if (!this.#seen.add(whole)) this.#tally.reject("", skipped("equal to an earlier row"));
+      else if (!this.isFull) yield* this.#limited(rows.subarray(start, end), 1);
+      start = end;
+    }
+  }
+
+  *#limited(rows: Buffer, count: number): Generator<Buffer> {
+    const taken = Math.min(count, this.#left);
+    let end = rows.length;
+    if (taken < count) for (let i = 0, at = 0; i < taken; i += 1) end = at = rows.indexOf(10, at) + 1;
+    this.#tally.rows += taken;
+    if (taken > 0) yield rows.subarray(0, end);
+  }
+
+  /** What could only be told at the end. */
+  async *end(): AsyncGenerator<Buffer> {
+    if (!this.isFull) {
+      for (const { side, file } of this.#halves.left()) {
+        this.#tally.reject(
+          file,
+          skipped(side === "request" ? "a batch request without its result" : "a batch result without its request"),
+        );
+      }
+    }
+    if (!this.#spool) return;
+    const limit = this.#request.options.limit ?? Number.POSITIVE_INFINITY;
+    for await (const row of this.#spool.kept((reason) => this.#tally.reject("", skipped(reason)))) {
+      if (this.#tally.rows >= limit) return;
+      this.#tally.rows += 1;
+      yield row;
+    }
+  }
+
+  #checkErrors(): void {
+    const { maxErrors = Number.POSITIVE_INFINITY, format } = this.#request;
+    if (this.#tally.damaged <= maxErrors) return;
+    const worst = this.#tally.statistics().rejected.find((r) => r.kind === "damaged");
+    if (!worst) return;
+    const { detail, range } = damagedDiagnostic(worst, format?.expected ?? expectedShapes(), "error");
+    const borne = maxErrors === 0 ? "No damaged line is allowed" : `More than ${maxErrors} lines are damaged`;
+    fail("RL6014", `${borne}. ${detail}`, { range });
+  }
+
+  async close(): Promise<void> {
+    this.#spool?.close();
+    this.#halves.close();
+    await this.#pool?.close();
+  }
 }
 
-function readLine(
-  file: string,
-  line: JsonLine,
-  format: Format | undefined,
-  options: ImportOptions,
-  tally: Tally,
-): readonly string[] {
-  try {
-    if ("rejected" in line) throw line.rejected;
-    if (!format) throw new RejectedRow("damaged", "no known format");
-    const tools = options.tools ?? (format.name === "messages" ? "keep" : "drop");
-    const { rows, toolTurns } = format.read(line.value, { tools });
-    tally.toolTurns += toolTurns;
-    return rows.flatMap((row) => {
-      const ruled = applyRules(row, options);
-      tally.emptyTurns += ruled.emptyTurns;
-      return [rowLine(ruled.row)];
-    });
-  } catch (error) {
-    if (error instanceof RejectedRow) tally.reject(file, line.line, error);
-    else if (error instanceof RangeError)
-      tally.reject(file, line.line, new RejectedRow("damaged", "nested too deeply"));
-    else throw error;
-    return [];
+function survived(file: string, firstLine: number, error: SurvivedError): never {
+  const place = (error as { place?: Place }).place;
+  const where = place ? `${file}:${firstLine - 1 + place.line}` : file;
+  return fail(
+    "RL6012",
+    `${where}: ${error.types.join(" and ")} would be left in the row after redaction. Nothing more is imported; leave the line out with \`where\`, or tell us.`,
+  );
+}
+
+/** The first bytes of a source, enough to hold a line where lines are not longer than allowed, and all of its chunks again. */
+async function headOf(chunks: AsyncGenerator<Buffer>, maxBytes: number): Promise<[Buffer, Chunks]> {
+  const seen: Buffer[] = [];
+  let length = 0;
+  for (let hasLine = false; length < HEAD_BYTES || (!hasLine && length < maxBytes); ) {
+    const next = await chunks.next();
+    if (next.done) break;
+    seen.push(next.value);
+    length += next.value.length;
+    hasLine ||= next.value.includes(10);
+  }
+  return [Buffer.concat(seen), resumed(seen, chunks)];
+}
+
+/** The format of the first value that has one. */
+async function recognise(head: Buffer, layout: Layout): Promise<Format | undefined> {
+  const texts = layout === "lines" ? linesOf(head) : valuesOf(head, layout);
+  for await (const text of texts) {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      continue;
+    }
+    const format = detectFormat(value);
+    if (format) return format;
+  }
+  return undefined;
+}
+
+function* linesOf(head: Buffer): Generator<string> {
+  let start = 0;
+  for (let count = 0; count < LOOK_AHEAD && start < head.length; count += 1) {
+    const found = head.indexOf(10, start);
+    const end = found < 0 ? head.length : found;
+    yield head.toString("utf8", start, end);
+    start = end + 1;
+  }
+}
+
+async function* valuesOf(head: Buffer, layout: "values" | "array"): AsyncGenerator<string> {
+  let count = 0;
+  async function* once() {
+    yield head;
+  }
+  for await (const { bytes } of new ValueSplitter(layout, head.length).split(once())) {
+    if (bytes) yield bytes.toString();
+    count += 1;
+    if (count >= LOOK_AHEAD) return;
   }
 }
 

@@ -17,6 +17,7 @@ import {
   type DatasetSource,
   type DiagnosticPlace,
   datasetIdentity,
+  IMPORTER_VERSION,
   identityDigest,
 } from "./identity.ts";
 import { formatNamed } from "./registry.ts";
@@ -27,6 +28,8 @@ export const MANIFEST_VERSION = 1;
 
 export interface DatasetManifest extends DatasetIdentity, ImportStatistics {
   readonly formatVersion: typeof MANIFEST_VERSION;
+  /** Version of the importer's rules. */
+  readonly importer: number;
   readonly format: string;
   readonly options: DatasetRequest["options"];
   /** Bytes of rows.jsonl. */
@@ -84,16 +87,27 @@ export async function importDataset(request: DatasetRequest, context: ImportCont
   try {
     await mkdir(temporary, { recursive: true });
     const tally = new Tally();
-    const rows = convert(reader.open(), format, request.options, tally);
+    const { options, isVerbatim, tokenizerFolder, maxErrors } = request;
+    const rows = convert(
+      reader.open(),
+      {
+        format,
+        options,
+        isVerbatim: isVerbatim ?? false,
+        tokenizerFolder,
+        ...(maxErrors === undefined ? {} : { maxErrors }),
+      },
+      tally,
+    );
     const bytes = await writeRows(rows, join(temporary, "rows.jsonl"), context.signal);
     const sources = await reader.finish();
     const digest = identityDigest(request, sources);
     if (context.expect !== undefined && digest !== context.expect) fail("RL6007", changed(request.from), place);
     const statistics = tally.statistics();
     if (statistics.rows === 0) fail("RL6004", noRows(request.from, statistics), place);
-    const { options } = request;
     const manifest: DatasetManifest = {
       formatVersion: MANIFEST_VERSION,
+      importer: IMPORTER_VERSION,
       format: request.format,
       options,
       digest,
@@ -129,16 +143,15 @@ async function moveIntoPlace(temporary: string, folder: string): Promise<void> {
 }
 
 /** Writes rows as lines, synced; returns the bytes. */
-async function writeRows(rows: AsyncIterable<string>, path: string, signal?: AbortSignal) {
+async function writeRows(rows: AsyncIterable<Buffer>, path: string, signal?: AbortSignal) {
   const out = createWriteStream(path, { flush: true });
   // The stream's error is reported by `finished` below; without a listener it would end the process first.
   out.on("error", () => {});
   let bytes = 0;
-  for await (const row of rows) {
+  for await (const lines of rows) {
     signal?.throwIfAborted();
-    const line = Buffer.from(`${row}\n`);
-    bytes += line.length;
-    if (!out.write(line) && !out.errored) await new Promise<void>((go) => out.once("drain", go).once("close", go));
+    bytes += lines.length;
+    if (!out.write(lines) && !out.errored) await new Promise<void>((go) => out.once("drain", go).once("close", go));
     if (out.errored) throw out.errored;
   }
   out.end();

@@ -1,18 +1,38 @@
 /**
- * The contract of an import format: one parsed JSON value in, rows out. A new format is one file under `formats/` and
- * one entry in `registry.ts`.
+ * The contract of an import format: one parsed JSON value in, conversations out. A new format is one file under `formats/`
+ * and one entry in `registry.ts`.
  */
-import type { Row } from "./row.ts";
+import type { Conversation } from "../tokens/conversation.ts";
 
 export interface FormatOptions {
-  /** Tool calls and their results: left out of the rows or kept for the chat template. */
-  readonly tools: "drop" | "keep";
+  /** Tool calls, their results and tool definitions: kept for the chat template, or left out. */
+  readonly keepTools: boolean;
+  /** Thinking, as `reasoning_content`. */
+  readonly keepThinking: boolean;
+  /** A conversation for each choice of a response, not for the first alone. */
+  readonly allChoices: boolean;
+  /** Rows that are ours already: every field stays. */
+  readonly isVerbatim: boolean;
+}
+
+/** One conversation as a format found it. */
+export interface Candidate extends Conversation {
+  /** How good somebody found it, where the log says so. */
+  readonly score?: number;
+}
+
+/** A request or a result that stands on a line of its own and waits for the other with the same key. */
+export interface Half {
+  readonly key: string;
+  readonly side: "request" | "result";
+  readonly body: unknown;
 }
 
 export interface FormatResult {
-  readonly rows: readonly Row[];
+  readonly rows: readonly Candidate[];
   /** Tool turns left out. */
   readonly toolTurns: number;
+  readonly half?: Half;
 }
 
 export interface Format {
@@ -23,4 +43,8 @@ export interface Format {
   detects(value: unknown): boolean;
   /** Throws `RejectedRow` for a line that is not what the format says. */
   read(value: unknown, options: FormatOptions): FormatResult;
+  /** The value that two halves of a batch make together, as `read` takes it. */
+  join?(request: unknown, result: unknown): unknown;
+  /** For logs whose files are one conversation over many lines: the lines' values of one file, to one value for `read`. */
+  readonly isSession?: boolean;
 }

@@ -3,7 +3,7 @@ import { stat } from "node:fs/promises";
 import type { Address } from "../address.ts";
 import type { SourceRange } from "../diagnostic.ts";
 import { type Digest, digestFile, digestJson } from "../digest.ts";
-import type { ImportOptions } from "./convert.ts";
+import type { ImportOptions } from "./options.ts";
 import { findSources, unreadable } from "./sources.ts";
 
 /** Raised whenever equal sources and options would give other rows than before. */
@@ -17,6 +17,12 @@ export interface DatasetRequest {
   /** Where relative names of `from` start. Absolute. */
   readonly baseFolder: string;
   readonly options: ImportOptions;
+  /** Rows of our own form (`source:`), taken with all their fields. */
+  readonly isVerbatim?: boolean;
+  /** Model folder that `max_tokens` counts with; its digest is in the options. */
+  readonly tokenizerFolder?: string;
+  /** Damaged lines that are borne; one more fails the import. Decides no row, so it is no part of the identity. */
+  readonly maxErrors?: number;
 }
 
 export interface DatasetSource {
@@ -47,10 +53,12 @@ export interface IdentityContext extends DiagnosticPlace {
 
 /** File names stay outside: a renamed file is the same data. */
 export function identityDigest(
-  { format, options }: Pick<DatasetRequest, "format" | "options">,
+  { format, options, isVerbatim }: Pick<DatasetRequest, "format" | "options" | "isVerbatim">,
   sources: readonly Pick<DatasetSource, "digest">[],
 ): Digest {
-  return digestJson({ importer: IMPORTER_VERSION, format, options, sources: sources.map((s) => s.digest) });
+  // An import of `messages` takes roles and content alone, a source of the same file every field: they must not meet.
+  const form = format === "messages" && !isVerbatim ? { rows: "plain" } : {};
+  return digestJson({ importer: IMPORTER_VERSION, format, options, ...form, sources: sources.map((s) => s.digest) });
 }
 
 /** Hashes the sources. Fails with RL6001 or RL6002 where a file is missing or a glob matches nothing. */

@@ -1,10 +1,19 @@
 /** All import formats, in the order in which `auto` asks them: the more particular ones first. */
 import { fail } from "../diagnostic.ts";
 import type { Format } from "./format.ts";
+import { anthropicFormat } from "./formats/anthropic.ts";
+import { langsmithFormat } from "./formats/langsmith.ts";
+import { litellmFormat } from "./formats/litellm.ts";
 import { messagesFormat } from "./formats/messages.ts";
 import { openaiFormat } from "./formats/openai.ts";
 
-export const FORMATS: readonly Format[] = [openaiFormat, messagesFormat];
+export const FORMATS: readonly Format[] = [
+  langsmithFormat,
+  litellmFormat,
+  anthropicFormat,
+  openaiFormat,
+  messagesFormat,
+];
 
 export function formatNamed(name: string): Format {
   const format = FORMATS.find((f) => f.name === name);

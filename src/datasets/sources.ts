@@ -1,5 +1,5 @@
 /** Which files an import reads: names and globs, relative to a folder, in a fixed order. */
-import { createReadStream } from "node:fs";
+import { createReadStream, type Stats } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { fail, messageOf } from "../diagnostic.ts";
@@ -12,6 +12,9 @@ export interface SourceFile {
   /** Absolute. */
   readonly path: string;
 }
+
+/** Named pipes, and what shells make of `<(command)`. */
+const isPipe = (info: Stats): boolean => info.isFIFO() || info.isCharacterDevice();
 
 const isGlob = (pattern: string) => /[*?[{]/.test(pattern);
 
@@ -53,8 +56,27 @@ async function* walk(folder: string, name: string, segments: readonly string[]):
   }
 }
 
+/** What a folder is searched for. */
+const LOG_NAME = /\.(jsonl|ndjson|json)(\.(gz|zst))?$/i;
+
+/** The logs in a folder and those below it. */
+async function folderFiles(name: string, path: string, place: DiagnosticPlace): Promise<SourceFile[]> {
+  const files: SourceFile[] = [];
+  for await (const file of walk(path, `${name.replace(/\/+$/, "")}/`, ["**", "*"]))
+    if (LOG_NAME.test(file.path)) files.push(file);
+  if (files.length === 0) {
+    fail(
+      "RL6002",
+      `The folder ${name} holds no .jsonl, .ndjson or .json file (also as .gz or .zst). For others write ${name}/*.`,
+      where(place),
+    );
+  }
+  return files;
+}
+
 async function expand(pattern: string, baseFolder: string, place: DiagnosticPlace): Promise<SourceFile[]> {
   const path = resolve(baseFolder, pattern);
+  if ((await stat(path).catch(() => undefined))?.isDirectory()) return folderFiles(pattern, path, place);
   if (!isGlob(pattern) || (await isFile(path))) return [{ name: pattern, path }];
   const segments = pattern.split(/[/\\]/);
   const firstGlob = segments.findIndex(isGlob);
@@ -95,12 +117,7 @@ export async function findSources(
   }
   for (const { name, path } of found.values()) {
     const info = await stat(path).catch((error: unknown) => unreadable(name, error, place));
-    if (!info.isFile())
-      fail(
-        "RL6001",
-        `${name} is not a file. A dataset reads JSONL files; for a folder write ${name}/*.jsonl.`,
-        where(place),
-      );
+    if (!info.isFile() && !isPipe(info)) fail("RL6001", `${name} is not a file.`, where(place));
   }
   return [...found.values()];
 }
@@ -115,7 +132,7 @@ export function unreadable(name: string, error: unknown, place: DiagnosticPlace 
 export function openSource({ name, path }: SourceFile, tap?: (chunk: Uint8Array) => void): LineSource {
   async function* bytes(): AsyncGenerator<Uint8Array> {
     try {
-      for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
+      for await (const chunk of createReadStream(path, { highWaterMark: 1 << 19 })) {
         tap?.(chunk as Buffer);
         yield chunk as Buffer;
       }

@@ -1,14 +1,24 @@
 /** Counts what an import did, so that nothing is left out in silence. */
 import { type Diagnostic, diagnostic } from "../diagnostic.ts";
+import type { RedactionCounts } from "./redact.ts";
 import type { Rejection } from "./row.ts";
 
 /** Places remembered for each reason. */
 const PLACES = 5;
 
+/** Where a line was left out. `excerpt`: what stood there, without secrets, where the line was damaged. */
+export interface Place {
+  readonly line: number;
+  readonly column: number;
+  readonly excerpt?: string;
+}
+
 export interface RejectedLines extends Rejection {
   readonly count: number;
-  /** The first few, `file:line`. */
+  /** The first few, `file:line:column`. */
   readonly places: readonly string[];
+  /** What stood at those places, for damaged lines. */
+  readonly excerpts?: readonly string[];
 }
 
 export interface ImportStatistics {
@@ -23,52 +33,113 @@ export interface ImportStatistics {
   readonly toolTurns: number;
   /** Format of each source, by name. */
   readonly formats: Readonly<Record<string, string>>;
+  /** What was redacted, by type; only where redaction was asked for. */
+  readonly redacted?: Readonly<RedactionCounts>;
 }
 
+interface Rejected {
+  readonly rejection: Rejection;
+  count: number;
+  readonly places: Place[];
+}
+
+/** Counts of one block of lines; lines are numbered from the block's first. Plain data but for the map, so a thread can send it. */
+export class BlockTally {
+  lines = 0;
+  emptyTurns = 0;
+  toolTurns = 0;
+  readonly redacted: RedactionCounts = {};
+  readonly rejected = new Map<string, Rejected>();
+
+  /** `place` is made only where it is kept. */
+  reject(rejection: Rejection, place: () => Place): void {
+    const key = `${rejection.kind}: ${rejection.reason}`;
+    const { kind, reason } = rejection;
+    const entry = this.rejected.get(key) ?? { rejection: { kind, reason }, count: 0, places: [] };
+    this.rejected.set(key, entry);
+    entry.count += 1;
+    if (entry.places.length < PLACES) entry.places.push(place());
+  }
+}
+
+/** Sums over everything that was read. */
 export class Tally {
   lines = 0;
   rows = 0;
   emptyTurns = 0;
   toolTurns = 0;
-  readonly #rejected = new Map<string, { rejection: Rejection; count: number; places: string[] }>();
+  /** Damaged lines so far. */
+  damaged = 0;
+  redacted: RedactionCounts | undefined;
+  readonly #rejected = new Map<string, { rejection: Rejection; count: number; places: string[]; excerpts: string[] }>();
   readonly #formats = new Map<string, string>();
 
   sawFormat(source: string, format: string): void {
     this.#formats.set(source, format);
   }
 
-  reject(file: string, line: number, rejection: Rejection): void {
-    const key = `${rejection.kind}: ${rejection.reason}`;
-    const entry = this.#rejected.get(key) ?? { rejection, count: 0, places: [] };
+  /** Adds a block of a file whose first line has the number `firstLine`. */
+  add(file: string, firstLine: number, block: BlockTally): void {
+    this.lines += block.lines;
+    this.emptyTurns += block.emptyTurns;
+    this.toolTurns += block.toolTurns;
+    for (const [type, count] of Object.entries(block.redacted)) {
+      this.redacted ??= {};
+      this.redacted[type] = (this.redacted[type] ?? 0) + count;
+    }
+    for (const { rejection, count, places } of block.rejected.values())
+      this.#count(file, firstLine - 1, rejection, count, places);
+  }
+
+  /** One line, or a row that has no line of its own. */
+  reject(file: string, rejection: Rejection, place?: Place): void {
+    this.#count(file, 0, rejection, 1, place ? [place] : []);
+  }
+
+  #count(file: string, before: number, rejection: Rejection, count: number, places: readonly Place[]): void {
+    const { kind, reason } = rejection;
+    const key = `${kind}: ${reason}`;
+    const entry = this.#rejected.get(key) ?? { rejection: { kind, reason }, count: 0, places: [], excerpts: [] };
     this.#rejected.set(key, entry);
-    entry.count += 1;
-    if (entry.places.length < PLACES) entry.places.push(`${file}:${line}`);
+    entry.count += count;
+    if (kind === "damaged") this.damaged += count;
+    for (const { line, column, excerpt } of places.slice(0, PLACES - entry.places.length)) {
+      entry.places.push(`${file}:${before + line}:${column}`);
+      if (excerpt !== undefined) entry.excerpts.push(excerpt);
+    }
   }
 
   statistics(): ImportStatistics {
     const rejected = [...this.#rejected.values()]
-      .map(({ rejection: { kind, reason }, count, places }) => ({ kind, reason, count, places }))
+      .map(({ rejection: { kind, reason }, count, places, excerpts }) => {
+        return { kind, reason, count, places, ...(excerpts.length > 0 ? { excerpts } : {}) };
+      })
       .sort((a, b) => b.count - a.count);
-    const { lines, rows, emptyTurns, toolTurns } = this;
+    const { lines, rows, emptyTurns, toolTurns, redacted } = this;
     const dropped = Object.fromEntries(rejected.map((r) => [r.reason, r.count]));
-    return { lines, rows, rejected, dropped, emptyTurns, toolTurns, formats: Object.fromEntries(this.#formats) };
+    const formats = Object.fromEntries(this.#formats);
+    return { lines, rows, rejected, dropped, emptyTurns, toolTurns, formats, ...(redacted ? { redacted } : {}) };
   }
 }
 
-/** `12 lines: not valid JSON (a.jsonl:3, a.jsonl:9, …)` */
+/** `12 lines: not valid JSON (a.jsonl:3:1, a.jsonl:9:14, …)` */
 export function describeRejected({ reason, count, places }: RejectedLines): string {
   const more = count > places.length ? ", …" : "";
-  return `${count} ${count === 1 ? "line" : "lines"}: ${reason} (${places.join(", ")}${more})`;
+  const where = places.length > 0 ? ` (${places.join(", ")}${more})` : "";
+  return `${count} ${count === 1 ? "line" : "lines"}: ${reason}${where}`;
 }
 
 /** One warning for each reason for which damaged lines were left out. */
 export function importWarnings({ rejected }: ImportStatistics, expected: string): Diagnostic[] {
-  return rejected
-    .filter((r) => r.kind === "damaged")
-    .map((r) => {
-      const place = /^(.*):(\d+)$/.exec(r.places[0] ?? "");
-      const at = { line: Number(place?.[2] ?? 1), column: 1, offset: 0 };
-      const range = { file: place?.[1] ?? "", start: at, end: at };
-      return diagnostic("RL6005", `Left out ${describeRejected(r)}. A line should look like ${expected}.`, { range });
-    });
+  return rejected.filter((r) => r.kind === "damaged").map((r) => damagedDiagnostic(r, expected));
+}
+
+/** A damaged line as a diagnostic: a warning, or with `severity` the error that ends a strict import. */
+export function damagedDiagnostic(lines: RejectedLines, expected: string, severity?: "error"): Diagnostic {
+  const place = /^(.*):(\d+):(\d+)$/s.exec(lines.places[0] ?? "");
+  const at = { line: Number(place?.[2] ?? 1), column: Number(place?.[3] ?? 1), offset: 0 };
+  const range = { file: place?.[1] ?? "", start: at, end: at };
+  const excerpt = lines.excerpts?.[0] ? ` There stands: ${lines.excerpts[0]}` : "";
+  const detail = `Left out ${describeRejected(lines)}.${excerpt} A line should look like ${expected}.`;
+  return diagnostic(severity ? "RL6014" : "RL6005", detail, { range });
 }

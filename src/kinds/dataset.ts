@@ -3,12 +3,15 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { nameOf } from "../address.ts";
 import { type DatasetRequest, datasetIdentity, importDataset, manifestPath } from "../datasets/dataset.ts";
+import { type ImportFields, importOptions, optionFault } from "../datasets/options.ts";
+import { fail } from "../diagnostic.ts";
 import type { Digest } from "../digest.ts";
 import { DigestCache } from "../digest-cache.ts";
 import type { ActContext, Identity, Kind, Outcome, ProjectContext, Resolved } from "../kind.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import type { Value } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
+import { modelFolder } from "./model.ts";
 
 export interface DatasetFacts {
   /** Identity: contents of the sources in order, and the import's options. */
@@ -21,25 +24,67 @@ export function datasetsFolder(dataFolder: string): string {
   return join(dataFolder, "datasets");
 }
 
-/** How a block's sources are read: `source: file` is the `messages` format without filters. */
-export function requestOf(node: SpecNode, folder: string): DatasetRequest {
+/** How a block's sources are read: `source: file` is rows of our own form, without filters. Fails with RL6015 or RL5002. */
+export async function requestOf(node: SpecNode, project: ProjectContext): Promise<DatasetRequest> {
+  const baseFolder = project.folder;
   const source = stringAt(node, "source");
   if (source !== undefined) {
-    return { format: "messages", from: [source], baseFolder: folder, options: { min_messages: 1 } };
+    return { format: "messages", from: [source], baseFolder, options: { min_messages: 1 }, isVerbatim: true };
   }
-  const from = node.attributes.get("import.from")?.value as readonly string[];
-  const limit = numberAt(node, "import.limit");
+  const fields = fieldsOf(node);
+  const fault = optionFault(fields, (field) => `\`${field}\``);
+  if (fault) fail("RL6015", fault, { address: node.address, range: node.rangeOf("import.from") });
+  const tokenizerFolder = fields.model === undefined ? undefined : await modelFolder(fields.model, project);
+  const maxErrors = node.attributes.get("import.strict")?.value === true ? 0 : numberAt(node, "import.max_errors");
   return {
     format: stringAt(node, "import.format") ?? "auto",
-    from,
-    baseFolder: folder,
-    options: { min_messages: numberAt(node, "import.min_messages") ?? 2, ...(limit === undefined ? {} : { limit }) },
+    from: listAt(node, "import.from") ?? [],
+    baseFolder,
+    options: importOptions(fields, tokenizerFolder === undefined ? undefined : await tokenizerDigest(tokenizerFolder)),
+    ...(tokenizerFolder === undefined ? {} : { tokenizerFolder }),
+    ...(maxErrors === undefined ? {} : { maxErrors }),
   };
 }
 
+/** Tokenizers are loaded late: most plans need none. */
+async function tokenizerDigest(folder: string): Promise<Digest> {
+  return (await import("../tokens/load.ts")).textDigest(folder);
+}
+
+function fieldsOf(node: SpecNode): ImportFields {
+  const number = (name: string) => numberAt(node, `import.${name}`);
+  const text = (name: string) => stringAt(node, `import.${name}`);
+  const flag = (name: string) => node.attributes.get(`import.${name}`)?.value === true || undefined;
+  const list = (name: string) => listAt(node, `import.${name}`);
+  return {
+    min_messages: number("min_messages"),
+    limit: number("limit"),
+    keep_tools: flag("keep_tools"),
+    keep_thinking: flag("keep_thinking"),
+    choices: text("choices"),
+    where: list("where"),
+    min_score: number("min_score"),
+    weight_by: text("weight_by"),
+    max_tokens: number("max_tokens"),
+    model: text("model"),
+    redact: flag("redact"),
+    redact_names: list("redact_names"),
+    redact_patterns: list("redact_patterns"),
+    dedupe: text("dedupe"),
+    sample: number("sample"),
+    seed: number("seed"),
+    split: text("split"),
+    test_share: number("test_share"),
+    max_line_bytes: number("max_line_bytes"),
+  };
+}
+
+const listAt = (node: SpecNode, path: string): readonly string[] | undefined =>
+  node.attributes.get(path)?.value as readonly string[] | undefined;
+
 async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<Resolved<DatasetFacts>> {
   const cache = new DigestCache(join(project.dataFolder, "cache", `digests-${node.name}.json`));
-  const identity = await datasetIdentity(requestOf(node, project.folder), {
+  const identity = await datasetIdentity(await requestOf(node, project), {
     signal,
     digestFile: (path) => cache.digest(path, signal),
     range: node.rangeOf(node.attributes.has("source") ? "source" : "import.from"),
@@ -64,7 +109,7 @@ async function act(context: ActContext<DatasetFacts, undefined>): Promise<Outcom
   const { node, project, change, facts } = context;
   if (change.action === "forget" || !node || !facts) return { status: "done", record: "removed" };
   context.phase("importing");
-  const manifest = await importDataset(requestOf(node, project.folder), {
+  const manifest = await importDataset(await requestOf(node, project), {
     outFolder: datasetsFolder(project.dataFolder),
     signal: context.stop,
     expect: facts.digest,

@@ -14,6 +14,8 @@ export interface Conversation {
   readonly messages: readonly Message[];
   /** Tool definitions as chat-completions APIs take them. */
   readonly tools?: readonly unknown[];
+  /** Factor on the loss weights of the whole conversation. 1 where absent. */
+  readonly weight?: number;
 }
 
 /** A training example. Position i of `weights` is the loss weight of predicting `tokens[i]`; the first is always 0. */

@@ -13,7 +13,7 @@ import { type Digest, digestBytes, digestJson } from "../digest.ts";
 import { writeFileWhole } from "../files.ts";
 import type { SupervisedSettings } from "../run-record.ts";
 import type { TokenDatum } from "../tokens/conversation.ts";
-import type { Renderer } from "../tokens/renderer.ts";
+import type { Renderer, Rendering } from "../tokens/renderer.ts";
 
 /** Raised whenever equal rows and settings would give another index. */
 const INDEX_VERSION = 1;
@@ -129,7 +129,14 @@ export class RowStore {
 
 function renderRow(row: Row, { renderer, settings }: RowStoreInput) {
   const { train_on, max_length, template_kwargs } = settings;
-  return renderer.render(row, { train_on, max_length, template_kwargs });
+  const rendering = renderer.render(row, { train_on, max_length, template_kwargs });
+  return row.weight === undefined || row.weight === 1 ? rendering : weighed(rendering, row.weight);
+}
+
+/** The rendering with its loss weights scaled by the row's own. At 0 nothing is left to train. */
+function weighed(rendering: Rendering, weight: number): Rendering {
+  const datums = rendering.datums.map((datum) => ({ ...datum, weights: datum.weights.map((w) => w * weight) }));
+  return { ...rendering, datums: weight === 0 ? [] : datums };
 }
 
 function readIndex(path: string, key: Digest): RowIndex | undefined {

@@ -85,7 +85,7 @@ describe("sources", () => {
     });
     expect(await failure(findSources(["*.none"], folder))).toMatchObject({ code: "RL6002" });
     mkdirSync(join(folder, "dir"));
-    expect((await failure(findSources(["dir"], folder))).detail).toContain("dir/*.jsonl");
+    expect((await failure(findSources(["dir"], folder))).detail).toContain("dir/*");
   });
 });
 

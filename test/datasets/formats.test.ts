@@ -1,6 +1,6 @@
 // What each format makes of one line: named cases, a value in, messages out or the reason why not.
 import { describe, expect, test } from "vitest";
-import { convert, type ImportOptions } from "../../src/datasets/convert.ts";
+import { convertRows, type ImportOptions } from "../../src/datasets/convert.ts";
 import { detectFormat, formatNamed } from "../../src/datasets/registry.ts";
 import { Tally } from "../../src/datasets/tally.ts";
 
@@ -12,9 +12,8 @@ async function run(format: string, chunks: (string | Uint8Array)[], options: Imp
   const tally = new Tally();
   const rows: string[] = [];
   const fixed = format === "auto" ? undefined : formatNamed(format);
-  for await (const row of convert([{ name: "f.jsonl", bytes: bytesOf(...chunks) }], fixed, options, tally)) {
-    rows.push(row);
-  }
+  const sources = [{ name: "f.jsonl", bytes: bytesOf(...chunks) }];
+  for await (const row of convertRows(sources, { format: fixed, options }, tally)) rows.push(row);
   return { rows, statistics: tally.statistics() };
 }
 
@@ -67,7 +66,7 @@ describe("messages", () => {
   ])("%s", async (_, value, expected) => {
     expect(await one("messages", value)).toEqual(expected);
   });
-  test("tool calls, their results and tools stay", async () => {
+  test("tool calls, their results and tools stay where they are asked for", async () => {
     const row = {
       messages: [
         u,
@@ -77,7 +76,9 @@ describe("messages", () => {
       ],
       tools: [{ name: "f" }],
     };
-    expect((await run("messages", [JSON.stringify(row)])).rows).toEqual([JSON.stringify(row)]);
+    expect((await run("messages", [JSON.stringify(row)])).rows).toEqual([JSON.stringify({ messages: [u, a] })]);
+    const kept = await run("messages", [JSON.stringify(row)], { min_messages: 2, keep_tools: true });
+    expect(kept.rows).toEqual([JSON.stringify(row)]);
   });
 });
 
@@ -95,11 +96,14 @@ describe("openai", () => {
     ["messages beside choices", { messages: [u], choices: response.choices }, [[u, a]]],
     [
       "several choices",
-      { messages: [u], choices: [{ message: a }, { message: { ...a, content: "s" } }] },
-      [
-        [u, a],
-        [u, { ...a, content: "s" }],
-      ],
+      {
+        messages: [u],
+        choices: [
+          { index: 1, message: { ...a, content: "s" } },
+          { index: 0, message: a },
+        ],
+      },
+      [[u, a]],
     ],
     [
       "tool turns go",
@@ -114,7 +118,7 @@ describe("openai", () => {
       "the request failed",
     ],
     ["an error body", { request: { messages: [u] }, response: { error: { message: "no" } } }, "the request failed"],
-    ["a chunk", { messages: [u], choices: [{ delta: {} }] }, "a streamed chunk, not a whole response"],
+    ["chunks", { messages: [u], response: [{ choices: [{ delta: { content: "r" } }] }] }, [[u, a]]],
     ["only a response", response, "fewer than 2 messages"],
     ["only a request", { model: "m", messages: [u, u] }, "does not end with an assistant turn"],
     ["something else", { a: 1 }, "neither messages nor choices"],
@@ -127,7 +131,7 @@ describe("openai", () => {
       messages: [u, call, { role: "tool", tool_call_id: "1", content: "9" }, a],
       tools: [{}],
     };
-    const { rows } = await run("openai", [JSON.stringify(value)], { min_messages: 2, tools: "keep" });
+    const { rows } = await run("openai", [JSON.stringify(value)], { min_messages: 2, keep_tools: true });
     expect(JSON.parse(rows[0]!)).toMatchObject({
       messages: [u, { tool_calls: call.tool_calls }, { role: "tool" }, a],
       tools: [{}],
@@ -196,10 +200,17 @@ describe("lines", () => {
         kind: "damaged",
         reason: 'no list under "messages"',
         count: 10,
-        places: ["f.jsonl:6", "f.jsonl:7", "f.jsonl:8", "f.jsonl:9", "f.jsonl:10"],
+        places: [6, 7, 8, 9, 10].map((line) => `f.jsonl:${line}:1`),
+        excerpts: ["null", "7", "7", "7", "7"],
       },
-      { kind: "damaged", reason: "JSON breaks off", count: 3, places: ["f.jsonl:2", "f.jsonl:3", "f.jsonl:5"] },
-      { kind: "damaged", reason: "not valid UTF-8", count: 1, places: ["f.jsonl:4"] },
+      {
+        kind: "damaged",
+        reason: "JSON breaks off",
+        count: 3,
+        places: ["f.jsonl:2:15", "f.jsonl:3:21", "f.jsonl:5:100001"],
+        excerpts: ['{"messages": [', '{"messages":[{"role"', `…${"[".repeat(24)}`],
+      },
+      { kind: "damaged", reason: "not valid UTF-8", count: 1, places: ["f.jsonl:4:2"] },
     ]);
   });
   test("a row nested too deeply is a bad line", async () => {

@@ -3,26 +3,49 @@
  * output file appears whole or not at all.
  */
 import { once } from "node:events";
-import { createWriteStream } from "node:fs";
+import { createWriteStream, readFileSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { finished } from "node:stream/promises";
-import { convert, expectedShapes, type ImportOptions, type LineSource } from "../../datasets/convert.ts";
+import { type ConvertRequest, convert, expectedShapes, type LineSource } from "../../datasets/convert.ts";
 import { noRows } from "../../datasets/dataset.ts";
+import { type ImportFields, importOptions, optionFault } from "../../datasets/options.ts";
 import { formatNamed } from "../../datasets/registry.ts";
 import { findSources, openSource } from "../../datasets/sources.ts";
+import { RowStatistics } from "../../datasets/statistics.ts";
 import { type ImportStatistics, importWarnings, Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { replaceable, syncFolder, temporaryName } from "../../files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { renderImport } from "../views/import.ts";
+import { openFolder } from "../project.ts";
+import { renderImport, renderRowStatistics } from "../views/import.ts";
 
 export interface ImportFlags {
   readonly format: string;
   readonly output: string;
   readonly minMessages: number;
   readonly limit?: number;
-  readonly tools?: "keep" | "drop";
+  readonly keepTools?: boolean;
+  readonly keepThinking?: boolean;
+  readonly choices?: string;
+  readonly where?: readonly string[];
+  readonly minScore?: number;
+  readonly weightBy?: string;
+  readonly maxTokens?: number;
+  readonly model?: string;
+  readonly dedupe?: string;
+  readonly sample?: number;
+  readonly seed?: number;
+  readonly split?: string;
+  readonly testShare?: number;
+  readonly redact?: boolean;
+  readonly redactNames?: string;
+  readonly redactPattern?: readonly string[];
+  readonly strict?: boolean;
+  readonly maxErrors?: number;
+  readonly maxLineBytes?: number;
+  readonly stats?: boolean;
+  readonly threads?: number;
 }
 
 export async function importRows(
@@ -30,24 +53,77 @@ export async function importRows(
   files: readonly string[],
   flags: ImportFlags,
 ): Promise<ExitCode> {
-  const format = flags.format === "auto" ? undefined : formatNamed(flags.format);
-  const options: ImportOptions = {
-    min_messages: flags.minMessages,
-    ...(flags.limit === undefined ? {} : { limit: flags.limit }),
-    ...(flags.tools === undefined ? {} : { tools: flags.tools }),
-  };
+  const request = await requestOf(context, flags);
   const tally = new Tally();
+  const statistics = flags.stats ? new RowStatistics() : undefined;
   const sources = await openSources(context, files);
-  const rows = convert(sources, format, options, tally);
+  const rows = watched(convert(sources, request, tally), statistics);
   const isWhole = await (flags.output === "-"
     ? writeToStdout(context, rows)
     : writeWhole(resolve(context.cwd, flags.output), flags.output, rows, () => tally.rows > 0));
   // Whoever read our output has seen enough: that is no failure, and nobody is left to be told numbers.
   if (!isWhole) return EXIT.done;
-  const statistics = tally.statistics();
-  if (statistics.rows === 0) fail("RL6004", noRows(files, statistics));
-  showStatistics(context, flags, statistics, format?.expected ?? expectedShapes());
+  const counts = tally.statistics();
+  if (counts.rows === 0) fail("RL6004", noRows(files, counts));
+  showStatistics(context, flags, counts, statistics, request.format?.expected ?? expectedShapes());
   return EXIT.done;
+}
+
+/** Option names of fields that are not simply written with dashes. */
+const FLAG_NAMES: Partial<Record<keyof ImportFields, string>> = { redact_patterns: "--redact-pattern" };
+const flagName = (field: keyof ImportFields): string => FLAG_NAMES[field] ?? `--${field.replaceAll("_", "-")}`;
+
+async function requestOf(context: CommandContext, flags: ImportFlags): Promise<ConvertRequest> {
+  const { strict, redactNames, redactPattern, ...given } = flags;
+  const snake = Object.entries(given).map(([name, value]) => [
+    name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
+    value,
+  ]);
+  const fields: ImportFields = {
+    ...(Object.fromEntries(snake) as ImportFields),
+    redact_patterns: redactPattern,
+    redact_names: redactNames === undefined ? undefined : readNames(context, redactNames),
+  };
+  const fault = optionFault(fields, flagName);
+  if (fault) fail("RL9003", fault);
+  const tokenizer = flags.model === undefined ? undefined : await tokenizerOf(context, flags.model);
+  const maxErrors = strict ? 0 : flags.maxErrors;
+  return {
+    format: flags.format === "auto" ? undefined : formatNamed(flags.format),
+    options: importOptions(fields, tokenizer?.digest),
+    tokenizerFolder: tokenizer?.folder,
+    ...(maxErrors === undefined ? {} : { maxErrors }),
+    ...(flags.threads === undefined ? {} : { threads: flags.threads }),
+  };
+}
+
+/** Loaded late: counting tokens is the only part of an import that needs a model. */
+async function tokenizerOf(context: CommandContext, model: string): Promise<{ folder: string; digest: string }> {
+  const [{ modelFolder }, { textDigest }] = await Promise.all([
+    import("../../kinds/model.ts"),
+    import("../../tokens/load.ts"),
+  ]);
+  const folder = await modelFolder(model, openFolder(context).context);
+  return { folder, digest: await textDigest(folder) };
+}
+
+/** One name a line; empty lines and lines that begin with # say nothing. */
+function readNames(context: CommandContext, file: string): string[] {
+  try {
+    const lines = readFileSync(resolve(context.cwd, file), "utf8")
+      .replace(/^\uFEFF/, "")
+      .split(/\r?\n/);
+    return lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
+  } catch (error) {
+    return fail("RL1001", `${file} cannot be read: ${messageOf(error)}.`, { cause: error });
+  }
+}
+
+async function* watched(rows: AsyncIterable<Buffer>, statistics: RowStatistics | undefined): AsyncGenerator<Buffer> {
+  for await (const lines of rows) {
+    statistics?.add(lines);
+    yield lines;
+  }
 }
 
 async function openSources(context: CommandContext, files: readonly string[]): Promise<LineSource[]> {
@@ -61,10 +137,10 @@ async function openSources(context: CommandContext, files: readonly string[]): P
 }
 
 /** False if the reader went away. Waits for a slow reader instead of filling the memory. */
-async function writeToStdout({ outputClosed }: CommandContext, rows: AsyncIterable<string>): Promise<boolean> {
-  for await (const row of rows) {
+async function writeToStdout({ outputClosed }: CommandContext, rows: AsyncIterable<Buffer>): Promise<boolean> {
+  for await (const lines of rows) {
     if (outputClosed.aborted) return false;
-    if (process.stdout.write(`${row}\n`)) continue;
+    if (process.stdout.write(lines)) continue;
     try {
       await once(process.stdout, "drain", { signal: outputClosed });
     } catch {
@@ -78,7 +154,7 @@ async function writeToStdout({ outputClosed }: CommandContext, rows: AsyncIterab
 async function writeWhole(
   path: string,
   name: string,
-  rows: AsyncIterable<string>,
+  rows: AsyncIterable<Buffer>,
   hasRows: () => boolean,
 ): Promise<true> {
   const target = replaceable(path);
@@ -87,8 +163,8 @@ async function writeWhole(
     await mkdir(dirname(path), { recursive: true });
     const out = target ? createWriteStream(temporary, { flags: "wx", flush: true }) : createWriteStream(path);
     out.on("error", () => {});
-    for await (const row of rows) {
-      if (!out.write(`${row}\n`) && !out.errored) await Promise.race([once(out, "drain"), once(out, "close")]);
+    for await (const lines of rows) {
+      if (!out.write(lines) && !out.errored) await Promise.race([once(out, "drain"), once(out, "close")]);
       if (out.errored) throw out.errored;
     }
     out.end();
@@ -109,16 +185,19 @@ async function writeWhole(
 function showStatistics(
   context: CommandContext,
   flags: ImportFlags,
-  statistics: ImportStatistics,
+  counts: ImportStatistics,
+  statistics: RowStatistics | undefined,
   expected: string,
 ): void {
   if (context.isJson) {
-    const json = `${JSON.stringify({ formatVersion: 1, ...statistics })}\n`;
+    const stats = statistics ? { stats: statistics.summary() } : {};
+    const json = `${JSON.stringify({ formatVersion: 1, ...counts, ...stats })}\n`;
     // Standard output may be the rows themselves.
     if (flags.output === "-") context.err(json);
     else context.out(json);
     return;
   }
-  context.report(importWarnings(statistics, expected));
-  context.err(renderImport(statistics, context.style));
+  context.report(importWarnings(counts, expected));
+  context.err(renderImport(counts, context.style));
+  if (statistics) context.err(renderRowStatistics(statistics.summary()));
 }

@@ -1,12 +1,13 @@
 /** `rlcli render`: what a model is really trained on: a conversation, or a row of a run, as tokens and loss weights. */
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { convert } from "../../datasets/convert.ts";
+import { convertRows } from "../../datasets/convert.ts";
 import { formatNamed } from "../../datasets/registry.ts";
 import { isRecord } from "../../datasets/row.ts";
 import { findSources, openSource } from "../../datasets/sources.ts";
 import { Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import type { ProjectContext } from "../../kind.ts";
 import { stringAt } from "../../kinds/attributes.ts";
 import { requestOf } from "../../kinds/dataset.ts";
 import { modelFolder } from "../../kinds/model.ts";
@@ -94,7 +95,7 @@ async function fromRun(context: CommandContext, name: string, flags: RenderFlags
   const { train_on, max_length, template_kwargs } = settingsOf(node, target("loss"));
   return {
     modelFolder: await modelFolder(stringAt(server, "model") as string, project),
-    conversations: [await rowOf(dataset, project.folder, flags.row)],
+    conversations: [await rowOf(dataset, project, flags.row)],
     options: { train_on, max_length, template_kwargs, ...givenOptions(context, flags) },
   };
 }
@@ -107,12 +108,12 @@ function runNode(spec: Spec, text: string): SpecNode {
 }
 
 /** Row `number` (from 1) as an import gives it; nothing is written. */
-async function rowOf(dataset: SpecNode, folder: string, number: number): Promise<Conversation> {
-  const request = requestOf(dataset, folder);
-  const sources = (await findSources(request.from, folder)).map((file) => openSource(file));
-  const format = request.format === "auto" ? undefined : formatNamed(request.format);
+async function rowOf(dataset: SpecNode, project: ProjectContext, number: number): Promise<Conversation> {
+  const { format, from, baseFolder, ...request } = await requestOf(dataset, project);
+  const sources = (await findSources(from, baseFolder)).map((file) => openSource(file));
+  const read = { ...request, format: format === "auto" ? undefined : formatNamed(format), threads: 0 };
   let count = 0;
-  for await (const row of convert(sources, format, request.options, new Tally())) {
+  for await (const row of convertRows(sources, read, new Tally())) {
     count += 1;
     if (count === number) return JSON.parse(row) as Conversation;
   }

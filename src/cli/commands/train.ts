@@ -80,7 +80,11 @@ async function specOf(context: CommandContext, flags: TrainFlags, dataset: strin
   set("seed", flags.seed);
   return {
     server,
-    datasets: { data: { import: { format: flags.format, from: [dataset], min_messages: 2 } } },
+    datasets: {
+      data: {
+        import: { format: flags.format, from: [dataset], min_messages: 2, keep_tools: true, keep_thinking: true },
+      },
+    },
     runs: { train: run },
   };
 }

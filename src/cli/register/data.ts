@@ -1,34 +1,66 @@
 /** Commands that look at and turn data: import, render. */
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import type { ImportFlags } from "../commands/import.ts";
 import type { RenderFlags } from "../commands/render.ts";
-import { bindSpecOptions, wholeNumber } from "../options.ts";
+import { anyNumber, bindSpecOptions, repeat, shareBelowOne, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
+const FORMAT_NAMES = ["auto", "messages", "openai", "anthropic", "langsmith", "litellm"];
+
 const registerImport: Register = (program, run) => {
-  program
+  const command = program
     .command("import")
     .summary("turn other logs into rows to train on")
     .description("Reads chat logs and writes one row of messages a line. Statistics go to standard error.")
-    .argument("<files...>", "JSONL files or globs, - for standard input")
+    .argument("<files...>", "files, globs or folders, - for standard input; also compressed by gzip")
     .addOption(
-      new Option("-f, --format <format>", "form of the logs; auto looks")
-        .choices(["auto", "messages", "openai"])
-        .default("auto"),
+      new Option("-f, --format <format>", "form of the logs; auto looks").choices(FORMAT_NAMES).default("auto"),
     )
-    .option("-o, --output <file>", "where to write, - for standard output", "-")
+    .option("-o, --output <file>", "where to write, - for standard output", "-");
+  bindImportRules(command);
+  bindImportLimits(command);
+  command.action((files: string[], flags: ImportFlags) =>
+    run(async (context) => (await import("../commands/import.ts")).importRows(context, files, flags)),
+  );
+};
+
+/** What a conversation must be, and what of it becomes the row. */
+function bindImportRules(command: Command): void {
+  command
+    .option("--keep-tools", "keep tool calls, their results and tool definitions")
+    .option("--keep-thinking", "keep the model's thinking, as reasoning_content")
+    .addOption(new Option("--choices <which>", "answers of a response that become rows").choices(["first", "all"]))
     .option("--min-messages <n>", "leave out shorter conversations", wholeNumber(1), 2)
-    .option("--limit <n>", "at most this many rows", wholeNumber(1))
+    .option("--max-tokens <n>", "leave out longer conversations; needs --model", wholeNumber(1))
+    .option("--model <model>", "count tokens with builtin:tiny or a model folder")
+    .option("--where <condition>", "take only lines where it holds, as in metadata.env=prod", repeat)
+    .option("--min-score <x>", "take only conversations whose feedback scores at least this", anyNumber)
+    .addOption(new Option("--weight-by <what>", "scale the loss of each row").choices(["score"]))
+    .option("--redact", "replace personal data and secrets by placeholders")
+    .option("--redact-names <file>", "also these names, one a line")
+    .option("--redact-pattern <regex>", "also what matches", repeat);
+}
+
+/** How many rows, which of them, and what is borne. */
+function bindImportLimits(command: Command): void {
+  command
     .addOption(
-      new Option("--tools <what>", "tool calls and their results (default: as the format has it)").choices([
-        "keep",
-        "drop",
+      new Option("--dedupe <how>", "equal conversations once; prefix: only the longest of growing ones").choices([
+        "exact",
+        "prefix",
       ]),
     )
-    .action((files: string[], flags: ImportFlags) =>
-      run(async (context) => (await import("../commands/import.ts")).importRows(context, files, flags)),
-    );
-};
+    .option("--limit <n>", "at most this many rows", wholeNumber(1))
+    .option("--sample <n>", "so many rows, chosen by a hash of their content", wholeNumber(1))
+    .option("--seed <n>", "choose other rows for the sample", wholeNumber(0))
+    .addOption(new Option("--split <side>", "one side of a split by a stable hash").choices(["train", "test"]))
+    .option("--test-share <x>", "share of the test side (default: 0.1)", shareBelowOne)
+    .option("--strict", "fail at the first damaged line")
+    .option("--max-errors <n>", "fail when more lines are damaged", wholeNumber(0))
+    .option("--max-line-bytes <n>", "leave out longer lines (default: 16 MiB)", wholeNumber(1024))
+    .option("--stats", "also say roles and lengths")
+    .option("--threads <n>", "threads for large files, 0 for none (default: one for each processor)", wholeNumber(0));
+}
 
 const registerRender: Register = (program, run) => {
   bindSpecOptions(program.command("render"))

@@ -1,54 +1,79 @@
 /**
- * Dumps of the chat-completions API: request bodies, responses, and pairs of both under the names that loggers give
- * them. A response's message is appended to its request's; a response with several choices gives a row for each.
+ * Dumps of OpenAI's APIs: chat-completions requests, responses and pairs of both under the names that loggers give them,
+ * streamed or whole; batch files; fine-tuning files; Responses API items. A response's message follows its request's.
  */
-import type { Message } from "../../tokens/conversation.ts";
-import type { Format, FormatOptions } from "../format.ts";
-import { contentText, damaged, isRecord, type JsonRecord, normalRole, type Row, skipped } from "../row.ts";
-import { checkWeight } from "./messages.ts";
+import { assemble, isChunkList, serverSentValues } from "../chunks.ts";
+import type { Format, FormatOptions, FormatResult, Half } from "../format.ts";
+import {
+  answered,
+  checkSucceeded,
+  DEPTH,
+  isTurn,
+  isTurnList,
+  REQUEST_KEYS,
+  RESPONSE_KEYS,
+  toolsOf,
+  unwrapped,
+} from "../logs.ts";
+import { isItemList, itemsToMessages } from "../responses.ts";
+import { damaged, isRecord, type JsonRecord } from "../row.ts";
 
-const REQUEST_KEYS = ["request", "req", "request_body", "requestBody", "input", "inputs", "body", "kwargs", "params"];
-const RESPONSE_KEYS = ["response", "res", "resp", "response_body", "responseBody", "output", "outputs", "completion"];
-/** How deep a request may lie inside its log line: `{"request": {"body": {…}}}`. */
-const DEPTH = 3;
-
-/** Loggers often store bodies as JSON text. */
-function unwrapped(value: unknown): unknown {
-  if (typeof value !== "string" || !/^\s*[[{]/.test(value)) return value;
-  try {
-    return JSON.parse(value);
-  } catch {
-    return value;
-  }
+interface Prompt {
+  readonly messages: readonly unknown[];
+  readonly body: JsonRecord;
 }
 
-function findMessages(value: unknown, depth = DEPTH): { messages: readonly unknown[]; body: JsonRecord } | undefined {
+function findPrompt(value: unknown, depth = DEPTH): Prompt | undefined {
   const found = unwrapped(value);
-  if (Array.isArray(found)) return found.some(isTurn) ? { messages: found, body: {} } : undefined;
+  if (isItemList(found)) return { messages: itemsToMessages(found), body: {} };
+  if (Array.isArray(found)) return isTurnList(found) ? { messages: found, body: {} } : undefined;
   if (!isRecord(found)) return undefined;
   const own = unwrapped(found.messages);
   if (Array.isArray(own)) return { messages: own, body: found };
+  if (isResponsesRequest(found)) return responsesPrompt(found);
   if (depth === 0) return undefined;
   for (const key of REQUEST_KEYS) {
-    const inner = key in found ? findMessages(found[key], depth - 1) : undefined;
+    const inner = found[key] == null ? undefined : findPrompt(found[key], depth - 1);
     if (inner) return inner;
   }
   return undefined;
 }
 
-const isTurn = (value: unknown) => isRecord(value) && typeof value.role === "string";
+/** `input` beside `model` or `instructions`: text, or items. */
+const isResponsesRequest = ({ input, instructions, model }: JsonRecord): boolean =>
+  (typeof input === "string" || isItemList(input) || isTurnList(input)) &&
+  (typeof instructions === "string" || typeof model === "string");
+
+function responsesPrompt(body: JsonRecord): Prompt {
+  const { input, instructions } = body;
+  const system =
+    typeof instructions === "string" && instructions !== "" ? [{ role: "system", content: instructions }] : [];
+  const asked = typeof input === "string" ? [{ role: "user", content: input }] : itemsToMessages(input as unknown[]);
+  return { messages: [...system, ...asked], body };
+}
+
+type Answers = readonly (readonly unknown[])[];
 
 /** The answers of a log line, one per choice; empty where it holds only a request. */
-function findAnswers(value: unknown, isResponse: boolean, depth = DEPTH): readonly unknown[] {
+function findAnswers(value: unknown, isResponse: boolean, depth = DEPTH): Answers {
   const found = unwrapped(value);
-  if (typeof found === "string") return isResponse ? [{ role: "assistant", content: found }] : [];
+  if (typeof found === "string") return isResponse ? textAnswer(found) : [];
+  if (isResponse && isChunkList(found)) return findAnswers(assemble(found), true, depth);
+  if (isResponse && isItemList(found)) return [itemsToMessages(found)];
+  if (isResponse && isTurnList(found)) return [found];
   if (!isRecord(found)) return [];
   checkSucceeded(found);
-  if (Array.isArray(found.choices)) return found.choices.map(choiceMessage);
-  if (isResponse && isTurn(found)) return [found];
-  if (isResponse && isRecord(found.message)) return [found.message];
-  if (depth === 0) return [];
-  for (const key of isResponse ? [...RESPONSE_KEYS, "body"] : RESPONSE_KEYS) {
+  if (Array.isArray(found.choices)) return choicesOf(found.choices);
+  if (isItemList(found.output) && !isTurn(found)) return [itemsToMessages(found.output)];
+  if (isChunkList(found.chunks)) return findAnswers(assemble(found.chunks), true, depth);
+  if (isResponse && isTurn(found)) return [[found]];
+  if (isResponse && isTurn(found.message)) return [[found.message]];
+  if (isResponse && isTurnList(found.messages)) return [found.messages];
+  return depth === 0 ? [] : answersUnder(found, isResponse, depth);
+}
+
+function answersUnder(found: JsonRecord, isResponse: boolean, depth: number): Answers {
+  for (const key of isResponse ? [...RESPONSE_KEYS, "body", "content", "text"] : RESPONSE_KEYS) {
     if (found[key] === undefined || found[key] === null) continue;
     const answers = findAnswers(found[key], true, depth - 1);
     if (answers.length > 0) return answers;
@@ -56,34 +81,47 @@ function findAnswers(value: unknown, isResponse: boolean, depth = DEPTH): readon
   return [];
 }
 
+function textAnswer(text: string): Answers {
+  const events = serverSentValues(text);
+  return events && isChunkList(events)
+    ? findAnswers(assemble(events), true, 1)
+    : [[{ role: "assistant", content: text }]];
+}
+
+function choicesOf(choices: readonly unknown[]): Answers {
+  if (choices.some((c) => isRecord(c) && "delta" in c)) return choicesOf(assemble([{ choices }]).choices as unknown[]);
+  return [...choices].sort((a, b) => indexOf(a) - indexOf(b)).map((choice) => [choiceMessage(choice)]);
+}
+
+const indexOf = (choice: unknown): number => (isRecord(choice) && typeof choice.index === "number" ? choice.index : 0);
+
 function choiceMessage(choice: unknown): unknown {
-  if (isRecord(choice) && isRecord(choice.message)) return choice.message;
-  if (isRecord(choice) && "delta" in choice) throw skipped("a streamed chunk, not a whole response");
+  if (isRecord(choice) && isRecord(choice.message)) {
+    return choice.message.role === undefined ? { role: "assistant", ...choice.message } : choice.message;
+  }
+  if (isRecord(choice) && typeof choice.text === "string") return { role: "assistant", content: choice.text };
   throw damaged("a choice has no message");
 }
 
-function checkSucceeded(response: JsonRecord): void {
-  const status = response.status_code ?? response.statusCode;
-  if ((typeof status === "number" && status >= 400) || isRecord(response.error)) throw skipped("the request failed");
+/** Lines of batch files hold one side and the name of the pair. */
+function batchHalf(value: JsonRecord): Half | undefined {
+  const key = value.custom_id;
+  if (typeof key !== "string") return undefined;
+  const hasRequest = findPrompt(value.body) !== undefined && value.response === undefined;
+  if (hasRequest) return { key, side: "request", body: value.body };
+  const isResult = isRecord(value.response) && findPrompt(value) === undefined;
+  return isResult || value.error
+    ? { key, side: "result", body: value.error ? { error: value.error } : value.response }
+    : undefined;
 }
 
-const isToolTurn = (message: Message) => message.role === "tool";
-
-function readMessage(value: unknown, options: FormatOptions): Message {
-  if (!isRecord(value)) throw damaged("a message is not an object");
-  checkWeight(value);
-  const message: Message = { role: normalRole(value.role), content: contentText(value.content) };
-  const kept = ["weight", "name", "reasoning_content"];
-  if (options.tools === "keep") kept.push("tool_calls", "tool_call_id");
-  return { ...message, ...Object.fromEntries(kept.filter((k) => value[k] != null).map((k) => [k, value[k]])) };
-}
-
-function readRow(messages: readonly unknown[], body: JsonRecord, options: FormatOptions) {
-  const all = messages.map((m) => readMessage(m, options));
-  const kept = options.tools === "keep" ? all : all.filter((m) => !isToolTurn(m));
-  const tools = options.tools === "keep" && Array.isArray(body.tools) ? { tools: body.tools } : {};
-  const row: Row = { messages: kept, ...tools };
-  return { row, toolTurns: all.length - kept.length };
+function read(value: unknown, options: FormatOptions): FormatResult {
+  const half = isRecord(value) ? batchHalf(value) : undefined;
+  if (half) return { rows: [], toolTurns: 0, half };
+  const prompt = findPrompt(value);
+  const answers = findAnswers(value, false);
+  if (!prompt && answers.length === 0) throw damaged("neither messages nor choices");
+  return answered(prompt?.messages ?? [], answers, prompt && toolsOf(prompt.body), options);
 }
 
 export const openaiFormat: Format = {
@@ -92,19 +130,12 @@ export const openaiFormat: Format = {
   detects(value) {
     if (!isRecord(value)) return false;
     if (Array.isArray(value.choices) || ("model" in value && Array.isArray(value.messages))) return true;
-    const hasHalf = (keys: readonly string[]) => keys.some((key) => value[key] !== undefined);
+    if (value.object === "response" || isResponsesRequest(value)) return true;
+    const hasHalf = (keys: readonly string[]) => keys.some((key) => value[key] !== undefined && value[key] !== null);
     return hasHalf(RESPONSE_KEYS)
-      ? findMessages(value) !== undefined || isRecord(unwrapped(value.response))
-      : hasHalf(REQUEST_KEYS) && findMessages(value) !== undefined;
+      ? findPrompt(value) !== undefined || isRecord(unwrapped(value.response))
+      : hasHalf(REQUEST_KEYS) && findPrompt(value) !== undefined;
   },
-  read(value, options) {
-    const request = findMessages(value);
-    const answers = findAnswers(value, false);
-    if (!request && answers.length === 0) throw damaged("neither messages nor choices");
-    const asked = request?.messages ?? [];
-    const read = (answers.length > 0 ? answers.map((a) => [...asked, a]) : [asked]).map((messages) =>
-      readRow(messages, request?.body ?? {}, options),
-    );
-    return { rows: read.map((r) => r.row), toolTurns: read.reduce((n, r) => n + r.toolTurns, 0) };
-  },
+  read,
+  join: (request, response) => ({ request, response }),
 };

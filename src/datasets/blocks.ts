@@ -1,0 +1,64 @@
+/** A stream of bytes as blocks of whole lines: the unit of work of a thread. Memory is bounded by the longest line allowed. */
+import type { Chunks } from "./decode.ts";
+
+export interface Block {
+  /** Whole lines; only the last of a source may lack its newline. Empty where one line was longer than allowed. */
+  readonly bytes: Buffer;
+  /** Lines that the block stands for without holding them: 1 where one was too long, else 0. */
+  readonly overlong: 0 | 1;
+}
+
+const NEWLINE = 10;
+export const BLOCK_BYTES = 1 << 20;
+
+/** `blockBytes` is what a block has at least, except the last. */
+export async function* lineBlocks(
+  chunks: Chunks,
+  maxLineBytes: number,
+  blockBytes = BLOCK_BYTES,
+): AsyncGenerator<Block> {
+  let parts: Buffer[] = [];
+  let length = 0;
+  let isSkipping = false;
+  for await (const chunk of chunks) {
+    let bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    if (isSkipping) {
+      const end = bytes.indexOf(NEWLINE);
+      if (end < 0) continue;
+      isSkipping = false;
+      bytes = bytes.subarray(end + 1);
+    }
+    parts.push(bytes);
+    length += bytes.length;
+    if (length < blockBytes) continue;
+    const last = bytes.lastIndexOf(NEWLINE);
+    if (last >= 0) {
+      const rest = bytes.subarray(last + 1);
+      yield { bytes: joined([...parts.slice(0, -1), bytes.subarray(0, last + 1)], length - rest.length), overlong: 0 };
+      parts = rest.length > 0 ? [Buffer.from(rest)] : [];
+      length = rest.length;
+    } else if (length > maxLineBytes) {
+      yield* cutAtOverlong(parts, length);
+      parts = [];
+      length = 0;
+      isSkipping = true;
+    }
+  }
+  if (length > 0) yield { bytes: joined(parts, length), overlong: 0 };
+}
+
+/** Complete lines before the one that is too long, then the mark that stands for it. */
+function* cutAtOverlong(parts: readonly Buffer[], length: number): Generator<Block> {
+  const all = joined(parts, length);
+  const last = all.lastIndexOf(NEWLINE);
+  if (last >= 0) yield { bytes: all.subarray(0, last + 1), overlong: 0 };
+  yield { bytes: Buffer.alloc(0), overlong: 1 };
+}
+
+/** A copy that owns its memory, so that it can be handed to another thread. */
+function joined(parts: readonly Buffer[], length: number): Buffer {
+  const all = Buffer.allocUnsafeSlow(length);
+  let at = 0;
+  for (const part of parts) at += part.copy(all, at);
+  return all;
+}

@@ -1,0 +1,99 @@
+/** Bytes of a source as UTF-8: decompressed where they are gzip or zstd, transcoded where they are UTF-16, without a byte-order mark. */
+import { pipeline, Readable, type Transform } from "node:stream";
+import * as zlib from "node:zlib";
+
+export type Chunks = AsyncIterable<Uint8Array>;
+
+/** The source cannot be read further from here; what came before stands. */
+export class SourceFault extends Error {}
+
+/** Enough to see magic numbers and the zero bytes of UTF-16. */
+const HEAD_BYTES = 4;
+
+export async function* decoded(chunks: Chunks): AsyncGenerator<Buffer> {
+  const [head, all] = await peek(chunks, HEAD_BYTES);
+  const unpack = decompressor(head);
+  if (unpack) yield* decoded(decompressed(all, unpack));
+  else yield* asUtf8(head, all);
+}
+
+function decompressor(head: Buffer): Transform | undefined {
+  if (head[0] === 0x1f && head[1] === 0x8b) return zlib.createGunzip();
+  if (head.readUInt32LE(0) !== 0xfd2fb528) return undefined;
+  const create = (zlib as { createZstdDecompress?: () => Transform }).createZstdDecompress;
+  if (!create)
+    throw new SourceFault(
+      "compressed with zstd, which this Node.js cannot read: decompress it first, or use Node.js 22.15 or later",
+    );
+  return create();
+}
+
+async function* decompressed(chunks: Chunks, unpack: Transform): AsyncGenerator<Uint8Array> {
+  // Errors reach whoever reads `unpack`.
+  pipeline(Readable.from(chunks, { objectMode: false }), unpack, () => {});
+  try {
+    for await (const chunk of unpack) yield chunk as Buffer;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === "Z_BUF_ERROR") throw new SourceFault("the compressed data breaks off");
+    if (code?.startsWith("Z_") || code?.startsWith("ZSTD")) throw new SourceFault("the compressed data is damaged");
+    throw error;
+  }
+}
+
+async function* asUtf8(head: Buffer, chunks: Chunks): AsyncGenerator<Buffer> {
+  const encoding = utf16(head);
+  if (!encoding) {
+    const mark = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0;
+    yield* without(chunks, mark);
+    return;
+  }
+  const decoder = new TextDecoder(encoding);
+  for await (const chunk of chunks) yield Buffer.from(decoder.decode(chunk, { stream: true }));
+  yield Buffer.from(decoder.decode());
+}
+
+/** By its mark, or by the zero bytes around the first character, which in JSON is an ASCII one. */
+function utf16(head: Buffer): "utf-16le" | "utf-16be" | undefined {
+  const [a, b, c, d] = head;
+  if (a === 0xff && b === 0xfe) return "utf-16le";
+  if (a === 0xfe && b === 0xff) return "utf-16be";
+  if (a !== 0 && b === 0 && c !== 0 && d === 0) return "utf-16le";
+  return a === 0 && b !== 0 && c === 0 && d !== 0 ? "utf-16be" : undefined;
+}
+
+async function* without(chunks: Chunks, skip: number): AsyncGenerator<Buffer> {
+  let left = skip;
+  for await (const chunk of chunks) {
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+    const dropped = Math.min(left, bytes.length);
+    left -= dropped;
+    if (bytes.length > dropped) yield bytes.subarray(dropped);
+  }
+}
+
+/** The first bytes (padded with ones where there are fewer) and all chunks again. */
+async function peek(chunks: Chunks, count: number): Promise<[Buffer, Chunks]> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  const seen: Uint8Array[] = [];
+  let length = 0;
+  while (length < count) {
+    const next = await iterator.next();
+    if (next.done) break;
+    seen.push(next.value);
+    length += next.value.length;
+  }
+  const head = Buffer.alloc(count, 1);
+  Buffer.concat(seen).copy(head);
+  return [head, resumed(seen, iterator)];
+}
+
+/** What was taken off an iterator, followed by the rest of it. */
+export async function* resumed<T>(seen: readonly T[], iterator: AsyncIterator<T>): AsyncGenerator<T> {
+  try {
+    yield* seen;
+    for (let next = await iterator.next(); !next.done; next = await iterator.next()) yield next.value;
+  } finally {
+    await iterator.return?.();
+  }
+}

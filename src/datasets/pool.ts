@@ -1,0 +1,78 @@
+/** Threads that read blocks, started when there is enough to read. Results come back in the order of the blocks. */
+import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
+import { entryPath } from "../entry.ts";
+import type { Block } from "./blocks.ts";
+import type { ReadPlan } from "./options.ts";
+import { SurvivedError } from "./reader.ts";
+import { BlockTally } from "./tally.ts";
+import type { BlockResult } from "./work.ts";
+import type { WorkReply } from "./worker.ts";
+
+/** Beyond this, cutting and writing is what takes the time. */
+const MOST_THREADS = 8;
+/** Heap of a thread: a block, what it parses to, and the rows. */
+const YOUNG_MB = 16;
+
+interface Waiting {
+  readonly resolve: (result: BlockResult) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+export class ReaderPool {
+  readonly #workers: Worker[];
+  readonly #waiting = new Map<number, Waiting>();
+  readonly #plans = new Map<ReadPlan, number>();
+  #next = 0;
+
+  constructor(threads = Math.min(MOST_THREADS, availableParallelism())) {
+    this.#workers = Array.from({ length: threads }, () => this.#start());
+  }
+
+  get threads(): number {
+    return this.#workers.length;
+  }
+
+  #start(): Worker {
+    const worker = new Worker(entryPath("import-worker"), { resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
+    worker.on("message", (reply: WorkReply) => this.#settle(reply));
+    worker.on("error", (error) => this.#fail(error));
+    return worker;
+  }
+
+  /** Reads a block on the next thread in turn. The block's memory is given away. */
+  read(plan: ReadPlan, { bytes, overlong }: Block): Promise<BlockResult> {
+    const id = this.#next;
+    this.#next += 1;
+    const planId = this.#plans.get(plan) ?? this.#plans.size;
+    this.#plans.set(plan, planId);
+    const owned = bytes.byteLength === bytes.buffer.byteLength ? bytes : Buffer.from(new Uint8Array(bytes));
+    const result = new Promise<BlockResult>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
+    // The failure is seen when the result is taken; without this it would count as unhandled until then.
+    result.catch(() => {});
+    const transfer = owned.byteLength > 0 ? [owned.buffer as ArrayBuffer] : [];
+    this.#workers[id % this.#workers.length]?.postMessage({ id, planId, plan, bytes: owned, overlong }, transfer);
+    return result;
+  }
+
+  #settle(reply: WorkReply): void {
+    const waiting = this.#waiting.get(reply.id);
+    this.#waiting.delete(reply.id);
+    if ("result" in reply) {
+      const { rows, tally, ...rest } = reply.result;
+      const bytes = Buffer.from(rows.buffer, rows.byteOffset, rows.byteLength);
+      waiting?.resolve({ ...rest, rows: bytes, tally: Object.assign(new BlockTally(), tally) });
+    } else if ("survived" in reply) {
+      waiting?.reject(Object.assign(new SurvivedError(reply.survived), { place: reply.place }));
+    } else waiting?.reject(reply.error);
+  }
+
+  #fail(error: unknown): void {
+    for (const { reject } of this.#waiting.values()) reject(error);
+    this.#waiting.clear();
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#workers.map((worker) => worker.terminate()));
+  }
+}

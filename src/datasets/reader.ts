@@ -1,0 +1,243 @@
+/** Lines in, rows out: what a thread does with a block. Everything that depends on one line alone happens here. */
+import { isUtf8 } from "node:buffer";
+import type { Conversation } from "../tokens/conversation.ts";
+import type { Block } from "./blocks.ts";
+import { excerptAt } from "./excerpt.ts";
+import { jsonFault } from "./fault.ts";
+import type { Candidate, Format, FormatOptions, Half } from "./format.ts";
+import { type ConversationKeys, conversationKeys, splitPoint } from "./keys.ts";
+import { DEFAULT_LINE_BYTES, DEFAULT_TEST_SHARE, formatOptions, type ReadPlan } from "./options.ts";
+import { Redactor } from "./redact.ts";
+import { formatNamed } from "./registry.ts";
+import { applyRules, damaged, RejectedRow, skipped } from "./row.ts";
+import type { BlockTally, Place } from "./tally.ts";
+import { type Condition, parseCondition } from "./where.ts";
+
+/** A row as its line of canonical JSON, without the newline. */
+export interface ReadRow {
+  readonly text: string;
+  /** Where rows are compared or sampled. */
+  readonly keys?: ConversationKeys;
+}
+
+export interface RowSink {
+  /** Whether no more rows are wanted. */
+  isFull(): boolean;
+  row(row: ReadRow): void;
+  half(half: Half): void;
+}
+
+/** Tokens of a conversation. */
+type Count = (row: Conversation) => number;
+
+/** A value's place in its source: the line, and the column of its first byte. */
+export interface LineStart {
+  readonly line: number;
+  readonly column: number;
+}
+
+const NEWLINE = 10;
+
+export class LineReader {
+  readonly #plan: ReadPlan;
+  readonly #format: Format | undefined;
+  readonly #formatOptions: FormatOptions;
+  readonly #conditions: readonly Condition[];
+  readonly #redactor: Redactor | undefined;
+  readonly #count: Count | undefined;
+  readonly #needsKeys: boolean;
+
+  private constructor(plan: ReadPlan, count: Count | undefined) {
+    const { options } = plan;
+    this.#plan = plan;
+    this.#format = plan.format === undefined ? undefined : formatNamed(plan.format);
+    this.#formatOptions = formatOptions(plan);
+    this.#conditions = (options.where ?? []).map(parseCondition);
+    this.#redactor = options.redact && new Redactor(options.redact);
+    this.#count = count;
+    this.#needsKeys = options.dedupe !== undefined || options.sample !== undefined;
+  }
+
+  /** Fails with RL6003, RL6011 or RL6013 where the plan cannot be carried out, and with RL6101 or RL6102 for its tokenizer. */
+  static async open(plan: ReadPlan): Promise<LineReader> {
+    return new LineReader(plan, await tokenCounter(plan));
+  }
+
+  /** Reads a block from a byte on; returns how many lines that stands for and where it ended. */
+  block({ bytes, overlong }: Block, tally: BlockTally, sink: RowSink, from = 0): { lines: number; end: number } {
+    if (overlong) {
+      this.tooLong({ line: 1, column: 1 }, tally);
+      return { lines: 1, end: 0 };
+    }
+    const isText = isUtf8(bytes);
+    let lines = 0;
+    let start = from;
+    while (start < bytes.length && !sink.isFull()) {
+      const found = bytes.indexOf(NEWLINE, start);
+      const end = found < 0 ? bytes.length : found;
+      lines += 1;
+      this.bytes(bytes.subarray(start, end), { line: lines, column: 1 }, isText, tally, sink);
+      start = end + 1;
+    }
+    return { lines, end: start };
+  }
+
+  /** One value's bytes; white space alone is nothing. `isText`: they are known to be UTF-8. */
+  bytes(bytes: Buffer, at: LineStart, isText: boolean, tally: BlockTally, sink: RowSink): void {
+    if (bytes.length > (this.#plan.options.max_line_bytes ?? DEFAULT_LINE_BYTES)) this.tooLong(at, tally);
+    else if (!isText && !isUtf8(bytes)) {
+      tally.lines += 1;
+      tally.reject(damaged("not valid UTF-8"), () => ({ ...at, column: at.column + badByte(bytes) }));
+    } else this.#text(bytes.toString(), at, tally, sink);
+  }
+
+  /** Counts a value that is longer than allowed. */
+  tooLong(at: LineStart, tally: BlockTally): void {
+    tally.lines += 1;
+    tally.reject(damaged(`longer than ${this.#plan.options.max_line_bytes ?? DEFAULT_LINE_BYTES} bytes`), () => at);
+  }
+
+  #text(text: string, at: LineStart, tally: BlockTally, sink: RowSink): void {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      if (text.trim() === "") return;
+      tally.lines += 1;
+      const { at: offset, reason } = jsonFault(text);
+      tally.reject(damaged(reason), () => placeIn(text, offset, at));
+      return;
+    }
+    tally.lines += 1;
+    this.value(value, tally, sink, (offset) => placeIn(text, offset, at));
+  }
+
+  /** Rows of one parsed value. `place` says where something at an offset of its text stands. */
+  value(value: unknown, tally: BlockTally, sink: RowSink, place: (offset: number) => Place): void {
+    try {
+      if (!this.#format) throw damaged("no known format");
+      if (!this.#conditions.every((holds) => holds(value))) throw skipped("does not meet --where");
+      const { rows, toolTurns, half } = this.#format.read(value, this.#formatOptions);
+      tally.toolTurns += toolTurns;
+      if (half) sink.half(half);
+      for (const row of rows) this.#candidate(row, tally, sink, place);
+    } catch (error) {
+      reject(error, tally, place);
+    }
+  }
+
+  #candidate(candidate: Candidate, tally: BlockTally, sink: RowSink, place: (offset: number) => Place): void {
+    try {
+      const { options } = this.#plan;
+      const { row, emptyTurns } = applyRules(candidate, options);
+      this.#checkScore(row.score);
+      if (options.split !== undefined && this.#sideOf(row) !== options.split)
+        throw skipped("on the other side of the split");
+      const clean = this.#redacted(row, tally);
+      if (this.#count && this.#count(clean) > (options.max_tokens as number))
+        throw skipped(`more than ${options.max_tokens} tokens`);
+      const text = this.#line(clean);
+      tally.emptyTurns += emptyTurns;
+      sink.row(this.#needsKeys ? { text, keys: conversationKeys(clean.messages) } : { text });
+    } catch (error) {
+      reject(error, tally, place);
+    }
+  }
+
+  #checkScore(score: number | undefined): void {
+    const { min_score, weight_by } = this.#plan.options;
+    if (min_score === undefined && weight_by === undefined) return;
+    if (score === undefined) throw skipped("no score");
+    if (min_score !== undefined && score < min_score) throw skipped(`a score below ${min_score}`);
+  }
+
+  #sideOf(row: Conversation): "train" | "test" {
+    return splitPoint(row.messages) < (this.#plan.options.test_share ?? DEFAULT_TEST_SHARE) ? "test" : "train";
+  }
+
+  /** Without what was asked to be redacted. What survives in spite of it ends the import: better no rows than leaking ones. */
+  #redacted(row: Candidate, tally: BlockTally): Candidate {
+    if (!this.#redactor) return row;
+    const clean = this.#redactor.redact(row, tally.redacted);
+    const left = this.#redactor.survivors(clean);
+    if (left.length > 0) throw new SurvivedError(left);
+    return clean;
+  }
+
+  #line({ messages, tools, weight, score }: Candidate): string {
+    const weighed = this.#plan.options.weight_by === "score" ? Math.max(0, score as number) : weight;
+    return JSON.stringify({
+      messages,
+      ...(tools === undefined ? {} : { tools }),
+      ...(weighed === undefined ? {} : { weight: weighed }),
+    });
+  }
+}
+
+/** A known pattern is in a row after redaction. */
+export class SurvivedError extends Error {
+  readonly types: readonly string[];
+  constructor(types: readonly string[]) {
+    super(`not redacted: ${types.join(", ")}`);
+    this.types = types;
+  }
+}
+
+function reject(error: unknown, tally: BlockTally, place: (offset: number) => Place): void {
+  if (error instanceof RejectedRow) {
+    tally.reject(error, () => {
+      const { excerpt, ...where } = place(error.at);
+      return error.kind === "damaged" && excerpt !== undefined ? { ...where, excerpt } : where;
+    });
+  } else if (error instanceof RangeError) tally.reject(damaged("nested too deeply"), () => place(0));
+  else if (error instanceof SurvivedError) throw Object.assign(error, { place: place(0) });
+  else throw error;
+}
+
+/** Columns count UTF-16 units from 1. A value over several lines moves the line too. */
+function placeIn(text: string, offset: number, start: LineStart): Place {
+  const before = text.slice(0, offset);
+  const lastBreak = before.lastIndexOf("\n");
+  const line = start.line + (lastBreak < 0 ? 0 : before.split("\n").length - 1);
+  const column = lastBreak < 0 ? start.column + offset : offset - lastBreak;
+  return { line, column, excerpt: excerptAt(text, offset) };
+}
+
+/** The first byte that is not UTF-8. */
+function badByte(bytes: Buffer): number {
+  let [low, high] = [0, bytes.length];
+  // The longest valid beginning, by halves; a cut inside a character counts as invalid, so look a character further back.
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    const isValid = [0, 1, 2, 3].some(
+      (back) =>
+        back <= middle && isUtf8(bytes.subarray(0, middle - back)) && couldGoOn(bytes.subarray(middle - back, middle)),
+    );
+    if (isValid) low = middle;
+    else high = middle - 1;
+  }
+  return Math.min(low, bytes.length - 1);
+}
+
+const couldGoOn = (tail: Buffer): boolean => {
+  if (tail.length === 0) return true;
+  const [first = 0, ...rest] = tail;
+  const length =
+    first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 && first < 0xf0 ? 3 : first >= 0xc2 && first < 0xe0 ? 2 : 0;
+  return tail.length < length && rest.every((byte) => (byte & 0xc0) === 0x80);
+};
+
+async function tokenCounter({ options, tokenizerFolder }: ReadPlan): Promise<Count | undefined> {
+  if (options.max_tokens === undefined || tokenizerFolder === undefined) return undefined;
+  const { loadRenderer } = await import("../tokens/load.ts");
+  const { RlcliError } = await import("../diagnostic.ts");
+  const renderer = await loadRenderer(tokenizerFolder);
+  return (row) => {
+    try {
+      return renderer.encode(row).length;
+    } catch (error) {
+      if (error instanceof RlcliError) throw skipped("the chat template refuses it");
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,132 @@
+/**
+ * What personal data and secrets look like. Each detector says where in a text it could be (`hint`, cheap), matches, and
+ * checks what it matched; checksums keep order numbers and identifiers from being taken for cards and accounts.
+ */
+import { isCard, isIban, isIpv4, isIpv6, isPhone } from "./checks.ts";
+
+export interface Detector {
+  /** Written in capitals into placeholders. */
+  readonly type: string;
+  /** A text where this does not hold has no match. */
+  readonly hint: (text: string) => boolean;
+  readonly pattern: RegExp;
+  readonly accepts?: (match: string, text: string, at: number) => boolean;
+  /** Spellings that are the same value share a placeholder. */
+  readonly same?: (match: string) => string;
+}
+
+/** Prefixes by which services mark their keys, and how long what follows is. */
+const TOKENS = [
+  "sk-ant-[A-Za-z0-9_-]{20,}",
+  "sk-(?:proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{20,}",
+  "sk-[A-Za-z0-9]{20,}",
+  "(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{16,}",
+  "whsec_[A-Za-z0-9+/=]{20,}",
+  "(?:AKIA|ASIA|AGPA|AIDA|AROA|ANPA)[0-9A-Z]{16}",
+  "gh[pousr]_[A-Za-z0-9]{36,}",
+  "github_pat_[A-Za-z0-9_]{40,}",
+  "glpat-[A-Za-z0-9_-]{20,}",
+  "xox[abeprs]-[A-Za-z0-9-]{10,}",
+  "xapp-\\d-[A-Za-z0-9-]{20,}",
+  "AIza[0-9A-Za-z_-]{35}",
+  "GOCSPX-[A-Za-z0-9_-]{28}",
+  "ya29\\.[0-9A-Za-z_-]{20,}",
+  "hf_[A-Za-z0-9]{30,}",
+  "npm_[A-Za-z0-9]{36}",
+  "pypi-AgE[A-Za-z0-9_-]{50,}",
+  "SG\\.[A-Za-z0-9_-]{16,}\\.[A-Za-z0-9_-]{30,}",
+  "dop_v1_[a-f0-9]{64}",
+  "(?:gsk|xai|pplx|fw|lsv2_(?:pt|sk)|tvly|r8|tml|dckr_pat|shpat|hvs|rubygems|sntrys|nvapi|csk)[_.-][A-Za-z0-9_-]{24,}",
+  "key-[0-9a-f]{32}",
+  "AC[0-9a-f]{32}|SK[0-9a-f]{32}",
+  "\\d{8,10}:AA[A-Za-z0-9_-]{33}",
+];
+
+const HAS_TOKEN_HINT =
+  /sk[-_]|k_(?:live|test)|whsec_|A(?:KIA|SIA|GPA|IDA|ROA|NPA|C[0-9a-f]{4})|gh[pousr]_|github_pat|glpat|xox|xapp|AIza|GOCSPX|ya29|hf_|npm_|pypi-|SG\.|dop_|gsk_|xai|pplx|fw_|lsv2|tvly|r8_|tml|dckr|shpat|hvs|rubygems|sntrys|nvapi|csk|key-|SK[0-9a-f]{4}|:AA/;
+
+/** `password = …`, `"api_key": "…"`, `Authorization: Bearer …`: the value after a name that says it is secret. */
+const ASSIGNED =
+  /(?<=(?:^|[^A-Za-z])(?:(?:aws_)?secret(?:_access)?_key|client_secret|api[_-]?key|apikey|access[_-]?token|auth[_-]?token|refresh[_-]?token|password|passwd|pwd|secret)["']?\s{0,3}[:=]\s{0,3}["']?)[A-Za-z0-9+/_.~!@#$%^&*-]{8,200}={0,2}|(?<=\b(?:Bearer|Basic) )[A-Za-z0-9+/_.~-]{16,}={0,2}/gi;
+
+/** The password of an address such as `postgres://user:password@host`. */
+const IN_URL = /(?<=\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s:/@"'<>]{0,60}:)[^\s/@"'<>]{3,100}(?=@)/gi;
+
+/** A value that is a variable, a placeholder or words of the sentence is no secret. */
+const isSecretValue = (match: string): boolean =>
+  !/^(?:[$%<{[]|\*+$|x+$|\.+$|your|example|changeme|placeholder|redacted|none|null|undefined|true|false|process\.|os\.|env\.)/i.test(
+    match,
+  ) &&
+  /\d|[^A-Za-z.]/.test(match) &&
+  !/^[A-Za-z]+(?:[._-][A-Za-z]+)*[.,!]?$/.test(match);
+
+const hasDigitRun = (text: string): boolean => /\d[\d ().\-/]{6,}\d/.test(text);
+
+/** In the order in which they are looked for: what contains other things goes first. */
+export const DETECTORS: readonly Detector[] = [
+  {
+    type: "PRIVATE_KEY",
+    hint: (text) => text.includes("PRIVATE KEY"),
+    pattern:
+      /-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|$)/g,
+  },
+  {
+    type: "JWT",
+    hint: (text) => text.includes("eyJ"),
+    pattern: /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*/g,
+  },
+  {
+    type: "KEY",
+    hint: (text) => HAS_TOKEN_HINT.test(text),
+    pattern: new RegExp(`(?<![A-Za-z0-9_])(?:${TOKENS.join("|")})(?![A-Za-z0-9])`, "g"),
+  },
+  {
+    type: "SECRET",
+    hint: (text) => /secret|key|token|passw|pwd|bearer|basic/i.test(text),
+    pattern: ASSIGNED,
+    accepts: isSecretValue,
+  },
+  { type: "SECRET", hint: (text) => text.includes("://"), pattern: IN_URL, accepts: (match) => !match.startsWith("[") },
+  {
+    type: "EMAIL",
+    hint: (text) => text.includes("@"),
+    pattern:
+      /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}][\p{L}\p{N}._%+'-]{0,63}@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,8}[\p{L}]{2,24}(?![\p{L}\p{N}-])/gu,
+    accepts: (match) => !/@\dx\.(png|jpe?g|gif|webp)$/i.test(match),
+    same: (match) => match.toLowerCase(),
+  },
+  {
+    type: "IBAN",
+    hint: (text) => /[A-Za-z]{2}\d{2}/.test(text),
+    pattern: /(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])/gi,
+    accepts: isIban,
+    same: (match) => match.replace(/[ -]/g, "").toUpperCase(),
+  },
+  {
+    type: "CARD",
+    hint: hasDigitRun,
+    pattern: /(?<![\w.+-])\d(?:[ -]?\d){12,18}(?![\w-]|\.\d)/g,
+    accepts: isCard,
+    same: (match) => match.replace(/\D/g, ""),
+  },
+  {
+    type: "IP",
+    hint: (text) => /\d\.\d/.test(text),
+    pattern: /(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)/g,
+    accepts: isIpv4,
+  },
+  {
+    type: "IP",
+    hint: (text) => /[0-9a-f]{0,4}:[0-9a-f]{0,4}:/i.test(text),
+    pattern: /(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])/gi,
+    accepts: isIpv6,
+    same: (match) => match.toLowerCase(),
+  },
+  {
+    type: "PHONE",
+    hint: hasDigitRun,
+    pattern: /(?<![\w.+/=-])(?:\+|00)?\(?\d{1,4}\)?(?:[ .\-/]{0,2}\(?\d{1,5}\)?){2,6}(?![\w/=-]|\.\d)/g,
+    accepts: isPhone,
+    same: (match) => match.replace(/\D/g, ""),
+  },
+];

@@ -1,0 +1,57 @@
+/** A thread that reads blocks of lines. The main thread cuts, orders and writes. */
+import { parentPort } from "node:worker_threads";
+import type { ReadPlan } from "./options.ts";
+import { LineReader, SurvivedError } from "./reader.ts";
+import type { BlockTally } from "./tally.ts";
+import { type BlockResult, readBlock } from "./work.ts";
+
+export interface WorkRequest {
+  readonly id: number;
+  readonly planId: number;
+  readonly plan: ReadPlan;
+  readonly bytes: Uint8Array;
+  readonly overlong: 0 | 1;
+}
+
+export type WorkReply =
+  | { readonly id: number; readonly result: WireResult }
+  | { readonly id: number; readonly survived: readonly string[]; readonly place: unknown }
+  | { readonly id: number; readonly error: unknown };
+
+/** As it crosses threads: methods are lost on the way. */
+export type WireResult = Omit<BlockResult, "tally" | "rows"> & {
+  readonly rows: Uint8Array;
+  readonly tally: Omit<BlockTally, "reject">;
+};
+
+const readers = new Map<number, Promise<LineReader>>();
+
+function readerOf({ planId, plan }: WorkRequest): Promise<LineReader> {
+  const known = readers.get(planId) ?? LineReader.open(plan);
+  readers.set(planId, known);
+  return known;
+}
+
+async function answer(request: WorkRequest): Promise<WorkReply> {
+  const { id, bytes, overlong } = request;
+  try {
+    const reader = await readerOf(request);
+    const block = { bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), overlong };
+    const { tally, ...result } = readBlock(reader, block);
+    return { id, result: { ...result, tally: { ...tally } } };
+  } catch (error) {
+    if (error instanceof SurvivedError)
+      return { id, survived: error.types, place: (error as { place?: unknown }).place };
+    return { id, error };
+  }
+}
+
+parentPort?.on("message", (request: WorkRequest) => {
+  void answer(request).then((reply) => {
+    const isOwn =
+      "result" in reply &&
+      reply.result.rows.byteLength > 0 &&
+      reply.result.rows.byteLength === reply.result.rows.buffer.byteLength;
+    parentPort?.postMessage(reply, isOwn ? [reply.result.rows.buffer as ArrayBuffer] : []);
+  });
+});
