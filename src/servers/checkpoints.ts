@@ -60,6 +60,8 @@ export interface CheckpointInfo extends CheckpointPath {
   readonly files: Readonly<Record<string, Digest>>;
   readonly userMetadata: Readonly<Record<string, string>> | null;
   readonly expiresAt: string | null;
+  /** Whether its owner has published it; nothing here depends on it. */
+  readonly isPublic?: boolean;
 }
 
 export interface RunInfo {
@@ -126,6 +128,20 @@ export function deleteCheckpoint(serverFolder: string, path: string): boolean {
   renameSync(folder, doomed);
   rmSync(doomed, { recursive: true, force: true });
   return true;
+}
+
+/** Changes a checkpoint's description; undefined if there is none. */
+export function changeCheckpoint(
+  serverFolder: string,
+  path: CheckpointPath,
+  changes: Pick<Partial<CheckpointInfo>, "isPublic" | "expiresAt">,
+): CheckpointInfo | undefined {
+  const info = readCheckpoint(serverFolder, path);
+  if (info === undefined) return undefined;
+  const changed = { ...info, ...changes };
+  const file = join(checkpointFolder(serverFolder, path), "checkpoint.json");
+  writeFileWhole(file, `${JSON.stringify(changed, null, 2)}\n`);
+  return changed;
 }
 
 /** Makes a complete checkpoint: `fill` writes its files into a temporary folder and returns the description. */

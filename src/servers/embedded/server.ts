@@ -3,10 +3,13 @@ import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { sweepCheckpoints } from "../checkpoints.ts";
+import { accountRoutes } from "./api/account.ts";
+import { downloadRoutes } from "./api/download.ts";
 import { createHttpServer } from "./api/http.ts";
 import { listingRoutes } from "./api/listing.ts";
 import { samplingRoutes } from "./api/sampling.ts";
 import { serviceRoutes } from "./api/service.ts";
+import { sessionRoutes } from "./api/sessions.ts";
 import { type ApiSettings, ApiState } from "./api/state.ts";
 import { trainingRoutes } from "./api/training.ts";
 import { weightRoutes } from "./api/weights.ts";
@@ -54,6 +57,9 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
       ...weightRoutes(state),
       ...samplingRoutes(state),
       ...listingRoutes(state),
+      ...downloadRoutes(settings.serverFolder, settings.token),
+      ...sessionRoutes(state),
+      ...accountRoutes(),
     },
   });
   http.on("request", () => {

@@ -5,8 +5,9 @@
 
 import type { SampleResult } from "../sampler.ts";
 import type { PassResult } from "../trainer.ts";
+import { Waiters } from "./waiters.ts";
 
-/** A result before encoding: passes and samples have a JSON and (later) a protobuf form, the rest is JSON. */
+/** A result before encoding: passes and samples have a JSON and a protobuf form, the rest is JSON. */
 export type FutureResult =
   | { readonly type: "pass"; readonly pass: PassResult }
   | { readonly type: "sample"; readonly sample: SampleResult }
@@ -23,7 +24,7 @@ interface Future {
   reason?: string | undefined;
   outcome?: Outcome;
   settledAt?: number;
-  readonly waiters: Set<() => void>;
+  readonly waiters: Waiters;
 }
 
 /** Results of one session beyond this many are dropped, oldest first. */
@@ -50,7 +51,7 @@ export class Futures {
 
   create(session: string | undefined): string {
     const id = `${this.#prefix}-${this.#next++}`;
-    this.#futures.set(id, { session, waiters: new Set() });
+    this.#futures.set(id, { session, waiters: new Waiters() });
     this.#open += 1;
     return id;
   }
@@ -66,8 +67,7 @@ export class Futures {
     future.outcome = outcome;
     future.settledAt = Date.now();
     this.#open -= 1;
-    for (const wake of future.waiters) wake();
-    future.waiters.clear();
+    future.waiters.wake();
   }
 
   /** The outcome, as soon as there is one or after `holdMs`; "unknown" or "gone" where there is no such future. */
@@ -78,18 +78,7 @@ export class Futures {
   ): Promise<Outcome | { readonly pending: true; readonly reason: string | undefined } | "unknown" | "gone"> {
     const future = this.#futures.get(id);
     if (future === undefined) return this.#dropped.has(id) ? "gone" : "unknown";
-    if (future.outcome === undefined)
-      await new Promise<void>((resolve) => {
-        const done = () => {
-          clearTimeout(timer);
-          future.waiters.delete(done);
-          signal.removeEventListener("abort", done);
-          resolve();
-        };
-        const timer = setTimeout(done, holdMs);
-        future.waiters.add(done);
-        signal.addEventListener("abort", done);
-      });
+    if (future.outcome === undefined) await future.waiters.wait(holdMs, signal);
     return future.outcome ?? { pending: true, reason: future.reason };
   }
 

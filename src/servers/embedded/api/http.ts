@@ -2,6 +2,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { digestBytes } from "../../../digest.ts";
+import { isSigned } from "./download.ts";
 import { HttpError } from "./errors.ts";
 import { Fields } from "./fields.ts";
 import { Reply, Router, type RouteTable } from "./router.ts";
@@ -33,11 +34,11 @@ export function createHttpServer(options: HttpOptions): Server {
 }
 
 async function handle(router: Router, options: HttpOptions, request: IncomingMessage, response: ServerResponse) {
-  if (!isAuthorised(request, options.token)) {
+  const url = new URL(request.url ?? "/", "http://server");
+  if (!isAuthorised(request, options.token) && !(request.method === "GET" && isSigned(options.token, url))) {
     response.setHeader("WWW-Authenticate", "Bearer");
     throw new HttpError(401, "A valid API key is required, as X-API-Key or Authorization: Bearer.");
   }
-  const url = new URL(request.url ?? "/", "http://server");
   const isProtobuf = (request.headers["content-type"] ?? "").toLowerCase().includes(PROTOBUF_TYPE);
   const match = router.match(request.method ?? "GET", url.pathname, isProtobuf);
   if (match.type === "unknown") throw new HttpError(404, "Not Found");
@@ -53,6 +54,7 @@ async function handle(router: Router, options: HttpOptions, request: IncomingMes
     query: url.searchParams,
     body,
     bytes,
+    origin: `http://${request.headers.host ?? "localhost"}`,
     acceptsProtobuf: (request.headers.accept ?? "").toLowerCase().includes(PROTOBUF_TYPE),
     digest: digestBytes(bytes),
     signal: gone.signal,

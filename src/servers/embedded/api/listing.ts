@@ -1,6 +1,8 @@
-/** Endpoints that list and delete what is on disk, and sessions. Runs and checkpoints outlive the process. */
+/** Endpoints that list, change and delete what is on disk. Runs and checkpoints outlive the process. */
 import {
   type CheckpointInfo,
+  type CheckpointPath,
+  changeCheckpoint,
   deleteCheckpoint,
   formatCheckpointPath,
   listCheckpoints,
@@ -10,12 +12,21 @@ import {
   readRun,
 } from "../../checkpoints.ts";
 import { refuse } from "./errors.ts";
+import type { Fields } from "./fields.ts";
 import type { ApiRequest, RouteTable } from "./router.ts";
 import type { ApiState } from "./state.ts";
 
 export function listingRoutes(state: ApiState): RouteTable {
   const folder = state.settings.serverFolder;
   const findRun = (id: string) => readRun(folder, id) ?? refuse(404, `Training run ${id} not found`);
+  const list = ({ params }: ApiRequest) => ({
+    checkpoints: listCheckpoints(folder, findRun(params.run as string).run).map(describeCheckpoint),
+  });
+  const change = ({ params }: ApiRequest, changes: Pick<Partial<CheckpointInfo>, "isPublic" | "expiresAt">) => {
+    const path = readPath(params);
+    changeCheckpoint(folder, path, changes) ?? refuse(404, `Checkpoint ${formatCheckpointPath(path)} not found`);
+    return undefined;
+  };
   return {
     "GET /api/v1/training_runs": ({ query }) => {
       const runs = [...listRuns(folder)].reverse();
@@ -23,12 +34,13 @@ export function listingRoutes(state: ApiState): RouteTable {
       return { training_runs: page.map((run) => describeRun(state, run)), cursor };
     },
     "GET /api/v1/training_runs/{run}": ({ params }) => describeRun(state, findRun(params.run as string)),
-    "GET /api/v1/training_runs/{run}/checkpoints": ({ params }) => ({
-      checkpoints: listCheckpoints(folder, findRun(params.run as string).run).map(describeCheckpoint),
-    }),
-    "DELETE /api/v1/training_runs/{run}/checkpoints/{kind}/{name}": ({ params }) => {
-      const path = `tinker://${params.run}/${params.kind}/${params.name}`;
-      if (parseCheckpointPath(path) === undefined) refuse(400, `${path} is not a checkpoint's path.`);
+    "GET /api/v1/training_runs/{run}/checkpoints": list,
+    "GET /api/v1/models/{run}/checkpoints": list,
+    [`POST ${CHECKPOINT}/publish`]: (request) => change(request, { isPublic: true }),
+    [`DELETE ${CHECKPOINT}/publish`]: (request) => change(request, { isPublic: false }),
+    [`PUT ${CHECKPOINT}/ttl`]: (request) => change(request, { expiresAt: readExpiry(request.body) }),
+    [`DELETE ${CHECKPOINT}`]: ({ params }) => {
+      const path = formatCheckpointPath(readPath(params));
       if (!deleteCheckpoint(folder, path)) refuse(404, `Checkpoint ${path} not found`);
       return undefined;
     },
@@ -37,25 +49,27 @@ export function listingRoutes(state: ApiState): RouteTable {
       const { page, cursor } = paginate(all, query, 100);
       return { checkpoints: page.map(describeCheckpoint), cursor };
     },
-    "GET /api/v1/sessions": ({ query }) => {
-      const { page, cursor } = paginate([...state.sessions.keys()].reverse(), query, 20);
-      return { sessions: page, cursor };
-    },
-    "GET /api/v1/sessions/{session}": ({ params }) => {
-      const id = params.session as string;
-      const session = state.sessions.get(id) ?? refuse(404, `Session ${id} not found`);
-      return {
-        training_run_ids: session.models.map((model) => model.id),
-        sampler_ids: session.samplers.map((sampler) => sampler.id),
-        user_metadata: session.userMetadata,
-        display_name: session.displayName,
-        status: session.status,
-      };
-    },
   };
 }
 
-function paginate<T>(items: readonly T[], query: ApiRequest["query"], defaultLimit: number) {
+const CHECKPOINT = "/api/v1/training_runs/{run}/checkpoints/{kind}/{name}";
+
+function readPath({ run, kind, name }: ApiRequest["params"]): CheckpointPath {
+  const text = `tinker://${run}/${kind}/${name}`;
+  return parseCheckpointPath(text) ?? refuse(400, `${text} is not a checkpoint's path.`);
+}
+
+/** When a checkpoint is to go; null is never. */
+export function readExpiry(body: Fields): string | null {
+  const seconds = body.optionalInteger("ttl_seconds", 1);
+  if (seconds === undefined) return null;
+  if (seconds > MOST_TTL_SECONDS) body.reject("ttl_seconds", `Input should be at most ${MOST_TTL_SECONDS} (ten years)`);
+  return new Date(Date.now() + seconds * 1000).toISOString();
+}
+
+const MOST_TTL_SECONDS = 315_360_000;
+
+export function paginate<T>(items: readonly T[], query: ApiRequest["query"], defaultLimit: number) {
   const read = (name: string, fallback: number) => {
     const value = Number(query.get(name) ?? fallback);
     if (!Number.isSafeInteger(value) || value < 0) refuse(422, `${name} should be a whole number of at least 0.`);
@@ -93,7 +107,7 @@ function describeCheckpoint(info: CheckpointInfo): unknown {
     time: info.at,
     tinker_path: formatCheckpointPath(info),
     size_bytes: info.sizeBytes,
-    public: false,
+    public: info.isPublic === true,
     user_metadata: info.userMetadata,
     expires_at: info.expiresAt,
   };

@@ -13,7 +13,8 @@ import type { SentPass, SentTensor } from "./pass.ts";
 import { densify } from "./sparse.ts";
 
 export interface SentMessage extends Pick<PassMessage, "modelId" | "seqId" | "forwardOnly"> {
-  readonly pass: SentPass;
+  /** Throws HttpError 422 where a part of it is not for this server. */
+  readonly readPass: () => SentPass;
 }
 
 /** Throws HttpError 422 where the bytes are no request. */
@@ -22,7 +23,7 @@ export function readPassProtobuf(bytes: Uint8Array): SentMessage {
   if (!decoded.ok) throw new HttpError(422, [{ type: "protobuf_invalid", loc: ["body"], msg: decoded.error }]);
   const { modelId, seqId, forwardOnly, lossName, lossConfig, data } = decoded.value;
   if (seqId < 0) invalid(["seq_id"], "Input should be a whole number of at least 0", seqId);
-  const pass = {
+  const readPass = (): SentPass => ({
     loss: lossName,
     config: lossConfig,
     data: data.map(({ input, lossInputs }, i) => ({
@@ -30,8 +31,8 @@ export function readPassProtobuf(bytes: Uint8Array): SentMessage {
       tensors: Object.fromEntries(Object.entries(lossInputs).map(([name, tensor]) => [name, readTensor(tensor)])),
     })),
     loc: [],
-  };
-  return { modelId, seqId, forwardOnly, pass };
+  });
+  return { modelId, seqId, forwardOnly, readPass };
 }
 
 function readTokens(input: readonly InputChunk[], index: number): Int32Array {

@@ -9,6 +9,8 @@ export interface ApiRequest {
   readonly body: Fields;
   /** The body as it came, decompressed. */
   readonly bytes: Uint8Array;
+  /** Where the client reached the server: `http://host:port`. */
+  readonly origin: string;
   /** Whether the client takes protobuf. */
   readonly acceptsProtobuf: boolean;
   /** Of the body's content: equal bodies are equal requests. */

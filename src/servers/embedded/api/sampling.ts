@@ -2,6 +2,7 @@
 import { randomInt } from "node:crypto";
 import { checkpointFolder, formatCheckpointPath, parseCheckpointPath, readCheckpoint } from "../../checkpoints.ts";
 import type { WeightSource } from "../messages.ts";
+import type { Completions } from "./completions.ts";
 import { refuse } from "./errors.ts";
 import type { Fields } from "./fields.ts";
 import { CallNumbers } from "./order.ts";
@@ -39,15 +40,29 @@ export function samplingRoutes(state: ApiState): RouteTable {
       const requestId = repeated ?? state.futures.create(sampler?.session.id);
       if (repeated === undefined) {
         sampler?.calls.add(seq, { digest, requestId });
-        state.start(requestId, async () => ({
+        const sampled = state.start(requestId, async () => ({
           type: "sample",
           sample: await state.computer.run({ op: "sample", source, request }),
         }));
+        if (sampler)
+          void reportTo(state.completionsOf(sampler, Math.floor((seq ?? 0) / CLONE_SEQS)), requestId, sampled);
       }
       const sequenceIds = Array.from({ length: request.samples }, (_, i) => `${requestId}-${i}`);
       return { request_id: requestId, sample_sequence_ids: sequenceIds };
     },
+    "POST /api/v1/join_sampling_session": ({ body }) => {
+      const sampler = state.sampler(body.string("sampling_session_id"));
+      sampler.clones += 1;
+      return { type: "join_sampling_session", client_counter: sampler.clones };
+    },
   };
+}
+
+/** A cloned client numbers its samples from its own multiple of this. */
+const CLONE_SEQS = 1e9;
+
+async function reportTo(completions: Completions, requestId: string, done: Promise<boolean>): Promise<void> {
+  completions.add({ requestId, ok: await done });
 }
 
 /** No `:` in it: some servers of this protocol refuse that, and clients know. */
@@ -56,7 +71,14 @@ export function samplerIdOf(session: Session, seq: number): string {
 }
 
 export function addSampler(state: ApiState, session: Session, seq: number, source: Source): SamplerEntry {
-  const entry: SamplerEntry = { id: samplerIdOf(session, seq), session, ...source, calls: new CallNumbers() };
+  const entry: SamplerEntry = {
+    id: samplerIdOf(session, seq),
+    session,
+    ...source,
+    calls: new CallNumbers(),
+    completions: new Map(),
+    clones: 0,
+  };
   session.samplers.push(entry);
   state.samplers.set(entry.id, entry);
   return entry;

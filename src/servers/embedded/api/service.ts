@@ -1,4 +1,4 @@
-/** Endpoints about the server itself, sessions and futures. */
+/** Endpoints about the server itself, and futures. */
 import { encodeOutcome } from "./encode.ts";
 import { refuse } from "./errors.ts";
 import { encodeProtobuf } from "./proto.ts";
@@ -27,29 +27,6 @@ export function serviceRoutes(state: ApiState): RouteTable {
     // Accepted and dropped: events may hold request headers and stack traces.
     "POST /api/v1/telemetry": () => ({ status: "accepted" }),
 
-    "POST /api/v1/create_session": ({ body }) => {
-      const metadata = body.has("user_metadata") ? body.object("user_metadata") : undefined;
-      const userMetadata = metadata ? Object.fromEntries(metadata.keys().map((key) => [key, metadata.raw(key)])) : null;
-      const session = state.createSession(userMetadata, body.optionalString("display_name") ?? null);
-      return {
-        type: "create_session",
-        session_id: session.id,
-        info_message: null,
-        warning_message: null,
-        error_message: null,
-      };
-    },
-    "POST /api/v1/session_heartbeat": ({ body }) => {
-      state.session(body.string("session_id"));
-      return { type: "session_heartbeat" };
-    },
-    "POST /api/v1/sessions/{session}/finish": ({ params }) => {
-      const session = state.sessions.get(params.session as string);
-      if (session === undefined) state.session(params.session as string);
-      else state.endSession(session, "finished");
-      return undefined;
-    },
-
     "POST /api/v1/retrieve_future": async ({ body, signal, acceptsProtobuf }) => {
       const requestId = body.string("request_id");
       const outcome = await futures.wait(requestId, settings.holdMs, signal);
@@ -61,6 +38,27 @@ export function serviceRoutes(state: ApiState): RouteTable {
       }
       const bytes = outcome.ok && acceptsProtobuf ? encodeProtobuf(outcome.result) : undefined;
       return bytes ?? encodeOutcome(outcome);
+    },
+    "POST /api/v1/retrieve_futures": async ({ body, signal }) => {
+      const target = body.object("target");
+      const sampler = state.sampler(target.string("sampling_session_id"));
+      const clone = target.optionalInteger("cloned_sampler_id") ?? 0;
+      const timeout = body.optionalNumber("timeout");
+      const holdMs = timeout === undefined ? settings.holdMs : Math.min(Math.max(timeout, 0) * 1000, settings.holdMs);
+      const cursor = body.optionalInteger("prev_cursor") ?? 0;
+      const found = await state.completionsOf(sampler, clone).after(cursor, holdMs, signal);
+      return {
+        completions: found.completions.map(({ requestId, ok }) => ({
+          state: ok ? "finished" : "failed",
+          request_id: requestId,
+        })),
+        cursor: found.cursor,
+      };
+    },
+    // What is already being computed goes on; nobody waits for it any more.
+    "POST /api/v1/cancel_future": ({ body }) => {
+      futures.settle(body.string("request_id"), { ok: false, error: "The request was cancelled.", category: "user" });
+      return undefined;
     },
   };
 }

@@ -9,6 +9,7 @@ import type { Digest } from "../../../digest.ts";
 import { type LoraSettings, type ModelRole, runFolder, UNNAMED_FOLDER } from "../../checkpoints.ts";
 import { ComputeError, type Computer } from "../computer.ts";
 import type { WeightSource } from "../messages.ts";
+import { Completions } from "./completions.ts";
 import { HttpError, refuse } from "./errors.ts";
 import { type FutureResult, Futures } from "./futures.ts";
 import { CallNumbers, type CallOrder } from "./order.ts";
@@ -35,6 +36,9 @@ export interface Session {
   readonly createdAt: string;
   readonly userMetadata: Readonly<Record<string, unknown>> | null;
   readonly displayName: string | null;
+  project: string | null;
+  /** What the client said when it finished. */
+  finish?: { readonly reason: string; readonly detail: string | null } | undefined;
   status: "live" | "expired" | "finished";
   /** Of the last heartbeat or call, in ms since the epoch. */
   lastSeenMs: number;
@@ -64,6 +68,10 @@ export interface SamplerEntry {
   readonly modelPath: string | null;
   readonly source: WeightSource;
   readonly calls: CallNumbers;
+  /** Of the original client and its clones, by the clone's number. */
+  readonly completions: Map<number, Completions>;
+  /** Clones that have asked for their number. */
+  clones: number;
 }
 
 /** The body of a submit's answer. */
@@ -86,12 +94,11 @@ export class ApiState {
     this.futures = new Futures(`r${settings.serverRun.slice(0, 8)}`);
   }
 
-  createSession(userMetadata: Session["userMetadata"], displayName: string | null): Session {
+  createSession(given: Pick<Session, "userMetadata" | "displayName" | "project">): Session {
     const session: Session = {
       id: `session_${randomBytes(6).toString("hex")}`,
       createdAt: new Date().toISOString(),
-      userMetadata,
-      displayName,
+      ...given,
       status: "live",
       lastSeenMs: Date.now(),
       models: [],
@@ -129,6 +136,23 @@ export class ApiState {
     return sampler;
   }
 
+  completionsOf({ completions }: SamplerEntry, clone: number): Completions {
+    const known = completions.get(clone) ?? new Completions();
+    completions.set(clone, known);
+    return known;
+  }
+
+  /** Runs what reads and submits a call of a model; if it is refused, later calls do not wait for its number. */
+  reading<T>(model: ModelEntry, seq: number | undefined, submit: () => T): T {
+    try {
+      return submit();
+    } catch (error) {
+      // A conflict is about a number that another call has, or a name: the order is not at fault.
+      if (error instanceof HttpError && error.status !== 409) model.order.refuse(seq);
+      throw error;
+    }
+  }
+
   /** Submits a call of a model in its order, or finds the request that it repeats. */
   submitInOrder(
     model: ModelEntry,
@@ -139,28 +163,30 @@ export class ApiState {
     const repeated = model.order.repeatOf(seq, digest);
     if (repeated !== undefined) return { request_id: repeated, model_id: model.id };
     const requestId = this.futures.create(model.session.id);
-    const waits = model.order.add(seq, { digest, requestId }, () => this.start(requestId, work));
+    const waits = model.order.add(seq, { digest, requestId }, () => void this.start(requestId, work));
     if (waits) this.futures.explain(requestId, `waiting for sequence number ${model.order.next} of ${model.id}`);
     return { request_id: requestId, model_id: model.id };
   }
 
-  /** Starts work whose outcome the future will have. */
-  start(requestId: string, work: () => Promise<FutureResult>): void {
+  /** Starts work whose outcome the future will have; tells whether it succeeded. */
+  async start(requestId: string, work: () => Promise<FutureResult>): Promise<boolean> {
     this.futures.explain(requestId, undefined);
-    work().then(
-      (result) => this.futures.settle(requestId, { ok: true, result }),
-      (error: unknown) => {
-        const isTheirs = error instanceof HttpError || (error instanceof ComputeError && error.category === "user");
-        const category = isTheirs ? "user" : "server";
-        this.futures.settle(requestId, { ok: false, error: messageOf(error), category });
-      },
-    );
+    try {
+      this.futures.settle(requestId, { ok: true, result: await work() });
+      return true;
+    } catch (error) {
+      const isTheirs = error instanceof HttpError || (error instanceof ComputeError && error.category === "user");
+      const category = isTheirs ? "user" : "server";
+      this.futures.settle(requestId, { ok: false, error: messageOf(error), category });
+      return false;
+    }
   }
 
   /** Frees what a session holds. Its calls that still wait for their turn fail; saved checkpoints stay. */
-  endSession(session: Session, status: "expired" | "finished"): void {
+  endSession(session: Session, status: "expired" | "finished", finish?: Session["finish"]): void {
     if (session.status !== "live") return;
     session.status = status;
+    session.finish = finish;
     for (const model of session.models) this.unload(model);
     for (const sampler of session.samplers) this.samplers.delete(sampler.id);
     this.#removeUnnamed(session);

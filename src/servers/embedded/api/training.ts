@@ -14,8 +14,7 @@ import type { ApiState, ModelEntry, Session } from "./state.ts";
 
 export function trainingRoutes(state: ApiState): RouteTable {
   const { facts } = state.computer;
-  const submit = (sent: SentPass, modelId: string, seq: number | undefined, backward: boolean, digest: Digest) => {
-    const model = state.model(modelId);
+  const submit = (model: ModelEntry, sent: SentPass, seq: number | undefined, backward: boolean, digest: Digest) => {
     const { data, loss } = checkPass(sent, facts, model.role);
     const call = digestOf(backward ? "forward_backward" : "forward", digest);
     return state.submitInOrder(model, seq, call, async () => {
@@ -25,8 +24,11 @@ export function trainingRoutes(state: ApiState): RouteTable {
   };
   const passJson =
     (backward: boolean, inputKey: string) =>
-    ({ body, digest }: ApiRequest) =>
-      submit(readPassJson(body.object(inputKey)), body.string("model_id"), readSeq(body), backward, digest);
+    ({ body, digest }: ApiRequest) => {
+      const model = state.model(body.string("model_id"));
+      const seq = readSeq(body);
+      return state.reading(model, seq, () => submit(model, readPassJson(body.object(inputKey)), seq, backward, digest));
+    };
   return {
     "POST /api/v1/create_model": ({ body, digest }) => {
       checkBaseModel(state, body.string("base_model"));
@@ -47,7 +49,7 @@ export function trainingRoutes(state: ApiState): RouteTable {
       const requestId = state.futures.create(session.id);
       session.modelCalls.add(seq, { digest, requestId });
       const model = addModel(state, session, seq, { lora, role });
-      state.start(requestId, () => createModel(state, model, body.stringMap("user_metadata")));
+      void state.start(requestId, () => createModel(state, model, body.stringMap("user_metadata")));
       return answer(requestId);
     },
     "POST /api/v1/get_info": ({ body }) => {
@@ -67,7 +69,7 @@ export function trainingRoutes(state: ApiState): RouteTable {
     "POST /api/v1/unload_model": ({ body }) => {
       const model = state.model(body.string("model_id"));
       const requestId = state.futures.create(model.session.id);
-      state.start(requestId, async () => {
+      void state.start(requestId, async () => {
         await state.unload(model);
         return { type: "json", body: { model_id: model.id, status: "unloaded", type: "unload_model" } };
       });
@@ -76,15 +78,20 @@ export function trainingRoutes(state: ApiState): RouteTable {
     "POST /api/v1/forward": passJson(false, "forward_input"),
     "POST /api/v1/forward_backward": passJson(true, "forward_backward_input"),
     [protobufRoute("POST /api/v1/forward_backward")]: ({ bytes, digest }) => {
-      const { pass, modelId, seqId, forwardOnly } = readPassProtobuf(bytes);
-      return submit(pass, modelId, seqId === 0 ? undefined : seqId, !forwardOnly, digest);
+      const { readPass, modelId, seqId, forwardOnly } = readPassProtobuf(bytes);
+      const model = state.model(modelId);
+      const seq = seqId === 0 ? undefined : seqId;
+      return state.reading(model, seq, () => submit(model, readPass(), seq, !forwardOnly, digest));
     },
     "POST /api/v1/optim_step": ({ body, digest }) => {
       const model = state.model(body.string("model_id"));
-      const params = readAdam(body);
-      return state.submitInOrder(model, readSeq(body), digestOf("optim_step", digest), async () => {
-        const { gradNorm } = await state.computer.run({ op: "optim", model: model.id, params });
-        return { type: "json", body: { metrics: { grad_norm: gradNorm, learning_rate: params.learningRate } } };
+      const seq = readSeq(body);
+      return state.reading(model, seq, () => {
+        const params = readAdam(body);
+        return state.submitInOrder(model, seq, digestOf("optim_step", digest), async () => {
+          const { gradNorm } = await state.computer.run({ op: "optim", model: model.id, params });
+          return { type: "json", body: { metrics: { grad_norm: gradNorm, learning_rate: params.learningRate } } };
+        });
       });
     },
   };

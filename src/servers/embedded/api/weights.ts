@@ -13,6 +13,7 @@ import type { SaveOrder } from "../messages.ts";
 import { refuse } from "./errors.ts";
 import type { Fields } from "./fields.ts";
 import type { FutureResult } from "./futures.ts";
+import { readExpiry } from "./listing.ts";
 import type { ApiRequest, RouteTable } from "./router.ts";
 import { addSampler, samplerIdOf } from "./sampling.ts";
 import type { ApiState, ModelEntry, Submitted } from "./state.ts";
@@ -22,13 +23,15 @@ export function weightRoutes(state: ApiState): RouteTable {
   return {
     "POST /api/v1/save_weights": (request) => {
       const model = state.model(request.body.string("model_id"));
-      return saveNamed(state, request, model, "weights");
+      return state.reading(model, readSeq(request.body), () => saveNamed(state, request, model, "weights"));
     },
     "POST /api/v1/save_weights_for_sampler": (request) => {
       const model = state.model(request.body.string("model_id"));
-      return request.body.has("path")
-        ? saveNamed(state, request, model, "sampler_weights")
-        : saveUnnamed(state, request, model);
+      return state.reading(model, readSeq(request.body), () =>
+        request.body.has("path")
+          ? saveNamed(state, request, model, "sampler_weights")
+          : saveUnnamed(state, request, model),
+      );
     },
     "POST /api/v1/load_weights": (request) =>
       request.body.has("model_id") ? loadInto(state, request) : loadAsNew(state, request),
@@ -68,12 +71,7 @@ function saveNamed(state: ApiState, { body, digest }: ApiRequest, model: ModelEn
 }
 
 function readSaveOrder(body: Fields, name: string): SaveOrder {
-  const ttlSeconds = body.optionalInteger("ttl_seconds", 1);
-  return {
-    name,
-    userMetadata: body.stringMap("user_metadata"),
-    expiresAt: ttlSeconds === undefined ? null : new Date(Date.now() + ttlSeconds * 1000).toISOString(),
-  };
+  return { name, userMetadata: body.stringMap("user_metadata"), expiresAt: readExpiry(body) };
 }
 
 /** Weights for the session's own use: they have a sampler and no path, and go with the session. */
@@ -100,9 +98,11 @@ function loadInto(state: ApiState, { body, digest }: ApiRequest): Submitted {
   const callDigest = digestOf("load_weights", digest);
   const repeated = model.order.repeatOf(seq, callDigest);
   if (repeated !== undefined) return { request_id: repeated, model_id: model.id };
-  const info = findTrainingState(state, body, "path");
-  const optimizer = body.optionalBoolean("optimizer") ?? false;
-  return state.submitInOrder(model, seq, callDigest, () => load(state, model, info, optimizer));
+  return state.reading(model, seq, () => {
+    const info = findTrainingState(state, body, "path");
+    const optimizer = body.optionalBoolean("optimizer") ?? false;
+    return state.submitInOrder(model, seq, callDigest, () => load(state, model, info, optimizer));
+  });
 }
 
 /** The form that makes the model from the checkpoint. */
@@ -119,7 +119,7 @@ function loadAsNew(state: ApiState, { body, digest }: ApiRequest): Submitted {
   session.modelCalls.add(seq, { digest: callDigest, requestId });
   const model = addModel(state, session, seq, info);
   const userMetadata = body.stringMap("user_metadata");
-  state.start(requestId, () => {
+  void state.start(requestId, () => {
     // Both are sent at once, so that nothing sent to the new model meanwhile comes between them.
     const created = createModel(state, model, userMetadata);
     const loaded = load(state, model, info, optimizer);
