@@ -12,6 +12,8 @@ import { type CallOptions, parseJson } from "./future.ts";
 import { type GateTimes, SamplingGate } from "./gate.ts";
 import { checkpointInfo, trainingRunInfo } from "./listing.ts";
 import { checkpointUrl, runUrl } from "./paths.ts";
+import { WeightHistory } from "./quirks/freshness.ts";
+import type { ServerKind } from "./quirks.ts";
 import { Rest } from "./rest.ts";
 import { Session, type SessionOptions } from "./session.ts";
 import { endpointOf, type HttpRequest, Transport, type TransportOptions } from "./transport.ts";
@@ -20,6 +22,8 @@ import type { WireCheckpoint, WireTrainingRun } from "./wire.ts";
 export interface TinkerClientOptions extends TransportOptions {
   /** How training data crosses the wire. Where absent, protobuf if the server takes it, else JSON. */
   readonly encoding?: EncodingName;
+  /** Where it is known; `serverKind` finds it out. */
+  readonly kind?: ServerKind;
   /** Compresses bodies where the server asks for it; the runtime's zstd where absent, `null` for never. */
   readonly compress?: Compress | null;
   /** How sampling slows down when the server says so. */
@@ -36,7 +40,10 @@ export class TinkerClient {
   readonly compress: Compress | undefined;
   /** Calls about runs, checkpoints and sessions that not every server has. */
   readonly rest: Rest;
+  /** What the client's models have done, for servers whose samplers are no snapshots. */
+  readonly weights = new WeightHistory();
   readonly #sessions = new Set<Session>();
+  #kind: ServerKind | undefined;
   #passEncoding: EncodingName | undefined;
   #config: Promise<ServerConfig> | undefined;
 
@@ -46,11 +53,21 @@ export class TinkerClient {
     this.compress = options.compress === undefined ? runtimeZstd : (options.compress ?? undefined);
     this.rest = new Rest(this);
     this.#passEncoding = options.encoding;
+    this.#kind = options.kind;
   }
 
   /** The encoding of training data; undefined until it is settled by option or by the server's first answer. */
   get passEncoding(): EncodingName | undefined {
     return this.#passEncoding;
+  }
+
+  /** Known once it was given or probed for; samples from stale weights are refused from then on. */
+  get kind(): ServerKind | undefined {
+    return this.#kind;
+  }
+
+  settleKind(kind: ServerKind): void {
+    this.#kind = kind;
   }
 
   settlePassEncoding(name: EncodingName): void {

@@ -49,6 +49,7 @@ export class TrainingModel {
     this.id = id;
     this.#samplerNumbers = samplerNumbers;
     this.#nextSeqId = nextSeqId;
+    client.weights.begin(id);
   }
 
   async info(options: CallOptions = {}): Promise<ModelDescription> {
@@ -99,6 +100,7 @@ export class TrainingModel {
 
   /** Applies the accumulated gradient. Resolves to the server's metrics. */
   optimStep(params: AdamParams, options: SeqOptions = {}): Promise<Future<Readonly<Record<string, number>>>> {
+    this.#client.weights.updated(this.id);
     const body = { model_id: this.id, seq_id: this.#seq(options), adam_params: params, type: "optim_step" };
     return this.#submit("/optim_step", body, options, (answer) => {
       const { metrics } = parseJson(answer) as { metrics?: Record<string, number> | null };
@@ -113,11 +115,13 @@ export class TrainingModel {
 
   /** Saves what sampling needs under a name; resolves to the checkpoint's path in three parts. */
   saveWeightsForSampler(name: string, options: SaveOptions = {}): Promise<Future<string>> {
-    return this.#save("save_weights_for_sampler", name, options);
+    const saved = this.#client.weights.saved(this.id);
+    return this.#save("save_weights_for_sampler", name, options, (path) => this.#client.weights.named(path, saved));
   }
 
   /** A sampler of the weights as they are at this place in the model's order, without a name and not kept. */
   sampler(options: SeqOptions = {}): Promise<Future<Sampler>> {
+    const saved = this.#client.weights.saved(this.id);
     const body = {
       model_id: this.id,
       seq_id: this.#seq(options),
@@ -127,7 +131,7 @@ export class TrainingModel {
     return this.#submit("/save_weights_for_sampler", body, options, (answer, fail) => {
       const id = (parseJson(answer) as { sampling_session_id?: unknown } | undefined)?.sampling_session_id;
       if (typeof id !== "string") throw fail("the result has no sampling_session_id");
-      return new Sampler(this.#client, id);
+      return new Sampler(this.#client, id, saved);
     });
   }
 
@@ -136,6 +140,7 @@ export class TrainingModel {
     path: string,
     { optimizer, ...options }: SeqOptions & { readonly optimizer: boolean },
   ): Promise<Future<void>> {
+    this.#client.weights.updated(this.id);
     const body = { model_id: this.id, seq_id: this.#seq(options), path, optimizer, type: "load_weights" };
     return this.#submit("/load_weights", body, options, () => undefined);
   }
@@ -144,6 +149,7 @@ export class TrainingModel {
   async unload(options: ResultOptions = {}): Promise<void> {
     const body = { model_id: this.id, type: "unload_model" };
     await (await this.#submit("/unload_model", body, options, () => undefined)).result(options);
+    this.#client.weights.end(this.id);
   }
 
   #pass(kind: "forward" | "forward_backward", data: readonly Datum[], loss: Loss, { seqIds, signal }: PassOptions) {
@@ -159,6 +165,7 @@ export class TrainingModel {
     kind: "save_weights" | "save_weights_for_sampler",
     name: string,
     options: SaveOptions,
+    onSaved?: (path: string) => void,
   ): Promise<Future<string>> {
     const { ttlSeconds, overwrite, metadata } = options;
     const body = {
@@ -173,7 +180,9 @@ export class TrainingModel {
     return this.#submit(`/${kind}`, body, options, (answer, fail) => {
       const { path } = parseJson(answer) as { path?: string | null };
       if (typeof path !== "string") throw fail("the result has no path");
-      return normalCheckpointPath(path);
+      const whole = normalCheckpointPath(path);
+      onSaved?.(whole);
+      return whole;
     });
   }
 

@@ -25,8 +25,11 @@ export interface ServerTraits {
   readonly scoresAnyTargets: boolean;
   /** Whether an absent stop list ends at the model's end of sequence. */
   readonly stopsAtEndOfSequence: boolean;
-  /** Whether sampling weights are a snapshot of their own. If not, an older one that is sampled overwrites the model. */
-  readonly snapshotsSamplers: boolean;
+  /**
+   * What weights saved for sampling are: snapshots of their own, the model's own in training, which older ones
+   * overwrite when they are sampled, or those that were saved last, whichever are asked for (`quirks/freshness.ts`).
+   */
+  readonly samplers: "snapshots" | "the model's own" | "saved last";
   /** Whether an unloaded model takes its accumulated gradients with it. If not, the next model inherits them. */
   readonly clearsGradients: boolean;
   /** Whether one call's fault fails others that ran with it, so that a failed call may succeed alone. */
@@ -47,7 +50,7 @@ const FSDP: ServerTraits = {
   ignoredAdam: ["beta1", "beta2", "eps", "weight_decay", "grad_clip_norm"],
   scoresAnyTargets: false,
   stopsAtEndOfSequence: true,
-  snapshotsSamplers: false,
+  samplers: "saved last",
   clearsGradients: true,
   failsBatches: true,
   trainsFully: true,
@@ -63,7 +66,7 @@ export const SERVER_TRAITS: Readonly<Record<ServerKind, ServerTraits>> = {
     ignoredAdam: [],
     scoresAnyTargets: true,
     stopsAtEndOfSequence: true,
-    snapshotsSamplers: true,
+    samplers: "snapshots",
     clearsGradients: true,
     failsBatches: false,
     trainsFully: true,
@@ -77,7 +80,7 @@ export const SERVER_TRAITS: Readonly<Record<ServerKind, ServerTraits>> = {
     ignoredAdam: [],
     scoresAnyTargets: true,
     stopsAtEndOfSequence: true,
-    snapshotsSamplers: true,
+    samplers: "snapshots",
     clearsGradients: true,
     failsBatches: false,
     trainsFully: false,
@@ -91,7 +94,7 @@ export const SERVER_TRAITS: Readonly<Record<ServerKind, ServerTraits>> = {
     ignoredAdam: ["grad_clip_norm"],
     scoresAnyTargets: true,
     stopsAtEndOfSequence: false,
-    snapshotsSamplers: false,
+    samplers: "the model's own",
     clearsGradients: false,
     failsBatches: true,
     trainsFully: false,

@@ -3,7 +3,9 @@ import type { TinkerClient } from "./client.ts";
 import type { SampleResult, SamplingParams } from "./data.ts";
 import { encodeJson, wireInput } from "./encoding/json.ts";
 import { ACCEPT_BOTH, decodeSample } from "./encoding.ts";
+import { TinkerError } from "./errors.ts";
 import { type CallOptions, Future, type ResultOptions, type Taken } from "./future.ts";
+import type { SavedAt } from "./quirks/freshness.ts";
 import type { HttpRequest } from "./transport.ts";
 import type { WireSamplingParams } from "./wire.ts";
 
@@ -23,17 +25,21 @@ export interface SampleRequest {
 export class Sampler {
   readonly id: string;
   readonly #client: TinkerClient;
+  readonly #savedAt: SavedAt | undefined;
   #nextSeqId = 0;
 
-  constructor(client: TinkerClient, id: string) {
+  /** `savedAt`: of weights from a model that lives through the same client. */
+  constructor(client: TinkerClient, id: string, savedAt?: SavedAt) {
     this.#client = client;
     this.id = id;
+    this.#savedAt = savedAt;
   }
 
   /** Resolves when the server has taken the request. */
   async sample(request: SampleRequest, options: CallOptions & { seqId?: number } = {}): Promise<Future<SampleResult>> {
     const { prompt, count = 1 } = request;
     if (prompt.length === 0) throw new RangeError("a sample needs a prompt");
+    this.#refuseStale();
     const { transport, gate } = this.#client;
     const { retriesSamples } = await this.#client.config(options);
     const seqId = options.seqId ?? this.#nextSeqId;
@@ -96,6 +102,12 @@ export class Sampler {
     );
     if (promptLogprobs) return promptLogprobs;
     throw new RangeError("the server gave no log-probabilities of the prompt");
+  }
+
+  #refuseStale(): void {
+    const { kind, weights } = this.#client;
+    const reason = kind && this.#savedAt && weights.fault(kind, this.#savedAt);
+    if (reason) throw new TinkerError({ kind: "rejected", endpoint: "POST /api/v1/asample", reason });
   }
 
   #body(request: SampleRequest, seqId: number): Uint8Array {

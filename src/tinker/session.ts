@@ -4,6 +4,7 @@ import { encodeJson } from "./encoding/json.ts";
 import { isUnsupported, TinkerError } from "./errors.ts";
 import { type CallOptions, Future, parseJson, type ResultOptions } from "./future.ts";
 import { TrainingModel } from "./model.ts";
+import { normalCheckpointPath, parseCheckpointPath } from "./paths.ts";
 import { Sampler } from "./sampler.ts";
 
 export interface SessionOptions {
@@ -165,9 +166,10 @@ export class Session {
     interface Wire {
       readonly sampling_session_id: string;
     }
-    const path = "/create_sampling_session";
-    const { sampling_session_id } = await this.client.json<Wire>("POST", path, body, options);
-    return new Sampler(this.client, sampling_session_id);
+    const { sampling_session_id } = await this.client.json<Wire>("POST", "/create_sampling_session", body, options);
+    const path = "modelPath" in source ? normalCheckpointPath(source.modelPath) : undefined;
+    const saved = path && this.client.weights.ofPath(path, parseCheckpointPath(path)?.run);
+    return new Sampler(this.client, sampling_session_id, saved || undefined);
   }
 
   stopHeartbeat(): void {

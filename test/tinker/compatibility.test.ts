@@ -35,7 +35,7 @@ test("traits", () => {
     "rl weights": "readsRlWeights",
     "any targets": "scoresAnyTargets",
     "implicit stop": "stopsAtEndOfSequence",
-    "sampler snapshots": "snapshotsSamplers",
+    samplers: "samplers",
     "clears gradients": "clearsGradients",
     "fails batches": "failsBatches",
     "full training": "trainsFully",

@@ -209,3 +209,45 @@ describe("probing", () => {
     await (await model.forwardBackward(uneven, CE)).result();
   });
 });
+
+describe("samples from weights that are not the newest of a living model", () => {
+  const sampleOf = { prompt: Int32Array.of(1), params: { maxTokens: 1, stop: [] } };
+  const outcome = (work: Promise<unknown>) =>
+    work.then(
+      () => "sampled",
+      (e: { kind: string }) => e.kind,
+    );
+  const CASES: Record<ServerKind, [trained: string, savedAgain: string]> = {
+    embedded: ["sampled", "sampled"],
+    hosted: ["sampled", "sampled"],
+    "skyrl-jax": ["rejected", "rejected"],
+    "skyrl-fsdp": ["sampled", "rejected"],
+    "skyrl-megatron": ["sampled", "rejected"],
+  };
+  test.each(KINDS)("%s", async (kind) => {
+    play(kind);
+    await client.close();
+    client = new TinkerClient({ baseUrl: server.url, kind });
+    const session = await client.createSession();
+    const model = await session.createModel({ baseModel: "toy", loraRank: 0 });
+    const live = await (await model.sampler()).result();
+    await (await live.sample(sampleOf)).result();
+    await (await model.optimStep({ learning_rate: 0.1 })).result();
+    const path = await (await model.saveWeightsForSampler("named")).result();
+    const named = await session.createSampler({ modelPath: path });
+    expect(await outcome(live.sample(sampleOf))).toBe(CASES[kind][1]);
+    expect(await outcome(named.sample(sampleOf))).toBe("sampled");
+    await (await model.optimStep({ learning_rate: 0.1 })).result();
+    const before = server.count("/asample");
+    expect(await outcome(named.sample(sampleOf))).toBe(CASES[kind][0]);
+    expect(server.count("/asample") - before).toBe(CASES[kind][0] === "sampled" ? 1 : 0);
+    const older = await session.createSampler({ modelPath: `tinker://${model.id}/sampler_weights/of-another-process` });
+    expect(await outcome(older.sample(sampleOf))).toBe(
+      SERVER_TRAITS[kind].samplers === "snapshots" ? "sampled" : "rejected",
+    );
+    const base = await session.createSampler({ baseModel: "toy" });
+    expect(await outcome(base.sample(sampleOf))).toBe("sampled");
+    await model.unload();
+    expect(await outcome(named.sample(sampleOf))).toBe("sampled");
+  });
+});

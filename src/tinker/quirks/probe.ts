@@ -24,13 +24,20 @@ export async function serverFamily(client: TinkerClient, options: CallOptions = 
 /**
  * The kind of server that a model lives on. Costs a forward pass over one token on SkyRL, outside the model's order:
  * jax gives `elementwise_loss` beside `logprobs` there, the others do not. fsdp and megatron differ in nothing that a
- * client can see or has to know here. A model that is to be loaded must be loaded before.
+ * client can see or has to know here. A model that is to be loaded must be loaded before. The client keeps the answer.
  */
 export async function serverKind(
   client: TinkerClient,
   model: TrainingModel,
   options: ResultOptions = {},
 ): Promise<ServerKind> {
+  if (client.kind !== undefined) return client.kind;
+  const kind = await probe(client, model, options);
+  client.settleKind(kind);
+  return kind;
+}
+
+async function probe(client: TinkerClient, model: TrainingModel, options: ResultOptions): Promise<ServerKind> {
   const family = await serverFamily(client, options);
   if (family !== "skyrl") return family;
   const one = Int32Array.of(0);
