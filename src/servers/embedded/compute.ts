@@ -1,6 +1,7 @@
 /**
- * The compute thread: receives operations, runs them one after another, and samples in between, so that the thread with
- * the HTTP server stays free to answer while a shape compiles or a batch trains.
+ * The compute thread: receives operations, runs them one after another, models in turns, and samples in between, also
+ * between the batches of one pass; so that the thread with the HTTP server stays free to answer while a shape compiles or
+ * a batch trains.
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { messageOf, RlcliError } from "../../diagnostic.ts";
@@ -8,6 +9,7 @@ import { Engine } from "./engine.ts";
 import { loadJax } from "./jax.ts";
 import type { ComputeMessage, ComputeSettings, OperationMessage } from "./messages.ts";
 import { RequestError } from "./trainer.ts";
+import { Turns } from "./turns.ts";
 import { readModel } from "./weights.ts";
 
 /** How long samples may go on before a waiting operation gets its turn, in milliseconds. */
@@ -18,33 +20,38 @@ async function serve(port: MessagePort, settings: ComputeSettings): Promise<void
   const say = (message: ComputeMessage) => port.postMessage(message);
   let wake = () => {};
   let engine: Engine;
+  /** A slice of sampling, then the messages that have come meanwhile. */
+  const pause = async (): Promise<void> => {
+    const until = performance.now() + SAMPLING_SLICE_MS;
+    while (engine.isSampling && performance.now() < until) engine.sampleTurn();
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  };
   try {
-    engine = new Engine(await loadJax(), readModel(settings.modelFolder), settings, () => wake());
+    const hooks = { onSampling: () => wake(), pause };
+    engine = new Engine(await loadJax(), readModel(settings.modelFolder), settings, hooks);
   } catch (error) {
     if (!(error instanceof RlcliError)) throw error;
     say({ t: "refused", diagnostics: error.diagnostics });
     port.close();
     return;
   }
-  const waiting: OperationMessage[] = [];
+  const turns = new Turns<OperationMessage>();
   let isStopping = false;
   port.on("message", (message: OperationMessage | "stop") => {
     if (message === "stop") isStopping = true;
-    else waiting.push(message);
+    // Samples join those in flight at once, whatever is being trained.
+    else if (message.operation.op === "sample") void settle(engine, message, say);
+    else turns.add(message.operation.model, message);
     wake();
   });
   say({ t: "ready", facts: engine.facts });
   while (!isStopping) {
-    const next = waiting.shift();
-    if (next?.operation.op === "sample") void settle(engine, next, say);
-    else if (next) await settle(engine, next, say);
-    if (waiting[0]?.operation.op === "sample") continue;
-    const until = performance.now() + SAMPLING_SLICE_MS;
-    while (engine.isSampling && performance.now() < until) engine.sampleTurn();
-    // Lets messages in; without work, waits for one.
+    const next = turns.take();
+    if (next) await settle(engine, next, say);
+    await pause();
+    if (isStopping || !turns.isEmpty || engine.isSampling) continue;
     await new Promise<void>((resolve) => {
       wake = resolve;
-      if (isStopping || waiting.length > 0 || engine.isSampling) setImmediate(resolve);
     });
   }
   port.close();

@@ -34,6 +34,13 @@ interface TrainedModel {
 
 /** Describes sampler weights without a name, which have no checkpoint.json. */
 const UNNAMED_FILE = "unnamed.json";
+export interface EngineHooks {
+  /** Called when there is new work for `sampleTurn`. */
+  readonly onSampling?: () => void;
+  /** Awaited between the batches of a pass: the time for samples. */
+  readonly pause?: () => Promise<void>;
+}
+
 const MOST_PASS_BYTES = 2 ** 31;
 /** Snapshots kept in memory; others are read again from their folder. */
 const MOST_SNAPSHOTS = 8;
@@ -52,12 +59,11 @@ export class Engine {
   #frozen: ArrayTree | undefined;
   #decode: Decode | undefined;
 
-  /** `onSampling` is called when there is new work for `sampleTurn`. */
-  constructor(jax: Jax, base: Model, settings: ComputeSettings, onSampling: () => void = () => {}) {
-    this.#onSampling = onSampling;
+  constructor(jax: Jax, base: Model, settings: ComputeSettings, { onSampling, pause }: EngineHooks = {}) {
+    this.#onSampling = onSampling ?? (() => {});
     this.#settings = settings;
     this.#jax = jax;
-    this.#kernels = new Kernels(jax);
+    this.#kernels = new Kernels(jax, pause);
     this.#base = base;
     this.#baseDecoder = new Decoder(base);
   }

@@ -13,8 +13,12 @@ export class Kernels {
   readonly #passes = new Map<string, PassFunctions>();
   readonly #positions = new Map<string, PositionArrays>();
 
-  constructor(jax: Jax) {
+  /** Awaited between the batches of a pass. */
+  readonly pause: () => Promise<void>;
+
+  constructor(jax: Jax, pause: () => Promise<void> = async () => {}) {
     this.jax = jax;
+    this.pause = pause;
     this.optimizer = compileOptimizer(jax);
   }
 

@@ -229,7 +229,8 @@ export class Trainer {
   /** The outputs of each datum, [N], in the request's order. */
   async #run(data: readonly Datum[], pass: (batch: Batch) => JaxArray): Promise<readonly Float32Array[]> {
     const rows: Float32Array[] = new Array(data.length);
-    for (const batch of planBatches(data)) {
+    for (const [i, batch] of planBatches(data).entries()) {
+      if (i > 0) await this.#kernels.pause();
       const all = await readFloats(pass(batch));
       batch.rows.forEach((row, i) => {
         const from = i * batch.length;
