@@ -118,10 +118,11 @@ async function trainOn(run: Run): Promise<"complete" | "interrupted"> {
     try {
       return await trainOnce(run);
     } catch (error) {
-      if (!(error instanceof TinkerError) || !isPassing(error)) throw error;
-      if (error.kind === "gone") journal.abandon();
       const { done } = journal.state;
       if (done > progress.done) progress = { done, at: performance.now(), fruitless: 0 };
+      const isOnceMore = isBatchFault(error) && progress.fruitless === 0;
+      if (!(error instanceof TinkerError) || !(isPassing(error) || isOnceMore)) throw error;
+      if (error.kind === "gone" || isOnceMore) journal.abandon();
       progress.fruitless += error.kind === "network" || error.kind === "busy" ? 0 : 1;
       if (progress.fruitless > MAX_FRUITLESS || performance.now() - progress.at > giveUpAfterMs) throw error;
       const left = giveUpAfterMs - (performance.now() - progress.at);
@@ -135,6 +136,14 @@ async function trainOn(run: Run): Promise<"complete" | "interrupted"> {
 /** Whether looking for the server anew may help. A restarted server has another key, so 401 may mean no more than that. */
 function isPassing({ kind, status }: TinkerError): boolean {
   return kind === "network" || kind === "busy" || kind === "gone" || status === 401;
+}
+
+/**
+ * SkyRL's way to say that work failed, and all work that happened to run with it: another's fault perhaps, so it is worth
+ * a second try. The optimizer step behind it may have been taken without it, so that means another model.
+ */
+function isBatchFault(error: unknown): boolean {
+  return error instanceof TinkerError && error.kind === "failed" && error.status === 400;
 }
 
 async function trainOnce(run: Run): Promise<"complete" | "interrupted"> {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { MetricsLine, RunEvent, RunOrder } from "../../src/run-record.ts";
 import { readRunRecord } from "../../src/training/progress.ts";
 import { runSupervised, type TrainingDeps } from "../../src/training/supervised.ts";
-import { FakeServer, faultsOn } from "../tinker/fake-server.ts";
+import { FakeServer, type Fault, faultsOn, type SeenRequest } from "../tinker/fake-server.ts";
 import { makeDeps, makeOrder, rowOf } from "./order.ts";
 
 let server: FakeServer;
@@ -347,6 +347,28 @@ describe("another kind of server", () => {
     expect(server.requests.filter((r) => r.path === "/optim_step").at(-1)!.body.adam_params.learning_rate).toBe(0);
     const losses = server.requests.flatMap((r) => r.body.forward_backward_input?.loss_fn ?? []);
     expect(new Set(losses)).toEqual(new Set([normalize === "token" ? "importance_sampling" : "cross_entropy"]));
+  });
+
+  test("work that failed with another's batch is done again, from the last checkpoint; its own fault is told soon", async () => {
+    const reason = { detail: "index 900 is out of bounds for axis 0" };
+    let polls = 0;
+    let isBroken = (n: number): boolean => n === 9;
+    const fault = (r: SeenRequest): Fault | undefined => {
+      const isPoll = r.path === "/retrieve_future" && String(r.headers.accept).includes("protobuf");
+      return isPoll && isBroken(++polls) ? { type: "answer", status: 400, body: reason } : undefined;
+    };
+    const whole = await trainOn(jax, { normalize: "sequence" });
+    const weights = whole.weights();
+    const again = await trainOn({ ...jax, fault }, { normalize: "sequence" });
+    expect(again.end).toEqual({ status: "complete", step: 12 });
+    again.weights().forEach((w, i) => {
+      expect(Math.abs(w - weights[i]!)).toBeLessThan(1e-6);
+    });
+    expect(server.count("/create_model")).toBe(2);
+    isBroken = () => true;
+    const broken = await trainOn({ ...jax, fault }, { normalize: "sequence" });
+    expect(broken.end).toMatchObject({ status: "failed", diagnostics: [{ code: "RL8008" }] });
+    expect(server.count("/create_model")).toBeLessThan(3);
   });
 
   test("a setting that it does not use ends the run before it begins", async () => {
