@@ -7,7 +7,6 @@
  * A program that takes too long, or ends, is killed with all it started, and another is started for the next question.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { createInterface } from "node:readline";
 import { fail, messageOf } from "../../diagnostic.ts";
 import type { Grade, GradeRequest, Grader } from "../grader.ts";
 import { Pool } from "../pool.ts";
@@ -39,6 +38,8 @@ class GraderProcess {
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #name: string;
   #stderr = "";
+  /** What follows the last newline of its output. */
+  #rest = "";
   /** Why it is of no more use. */
   #ended: string | undefined;
   #waiting: { resolve(line: string): void; reject(error: unknown): void } | undefined;
@@ -55,7 +56,8 @@ class GraderProcess {
     this.#child.stderr.on("data", (chunk: Buffer) => {
       this.#stderr = (this.#stderr + chunk.toString("utf8")).slice(-STDERR_TAIL);
     });
-    createInterface({ input: this.#child.stdout }).on("line", (line) => this.#answer(line));
+    // Lines end at a newline only: readline of newer Node versions also ends them at U+2028, which JSON may hold.
+    this.#child.stdout.setEncoding("utf8").on("data", (text: string) => this.#read(text));
   }
 
   get isUsable(): boolean {
@@ -63,7 +65,7 @@ class GraderProcess {
   }
 
   async ask({ prompt, completion, row, signal }: GradeRequest): Promise<Grade> {
-    const line = await this.#exchange(JSON.stringify({ prompt, completion, row }), signal);
+    const line = await this.#exchange(oneLine({ prompt, completion, row }), signal);
     let value: unknown;
     try {
       value = JSON.parse(line);
@@ -115,8 +117,10 @@ class GraderProcess {
     });
   }
 
-  #answer(line: string): void {
-    this.#waiting?.resolve(line);
+  #read(text: string): void {
+    const lines = `${this.#rest}${text}`.split("\n");
+    this.#rest = lines.pop() ?? "";
+    for (const line of lines) this.#waiting?.resolve(line.replace(/\r$/, ""));
   }
 
   #giveUp(reason: string): void {
@@ -134,6 +138,13 @@ class GraderProcess {
     const isStart = reason.startsWith("cannot be started");
     this.#waiting?.reject(failure(isStart ? "RL7102" : "RL7103", `${this.#name} ${reason}.${words}`));
   }
+}
+
+/** JSON without the two separators that some readers take for the end of a line. */
+function oneLine(question: object): string {
+  return JSON.stringify(question)
+    .replace(/\u2028/g, "\\u2028")
+    .replace(/\u2029/g, "\\u2029");
 }
 
 function failure(code: "RL7102" | "RL7103", detail: string): unknown {
