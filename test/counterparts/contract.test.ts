@@ -1,6 +1,7 @@
 // One suite over real servers: what the client promises holds on each, whatever the server does underneath. SkyRL needs
 // the environment of ./setup-skyrl and RLCLI_TEST_ALL; where it is not there it is reported as skipped.
 import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -14,7 +15,9 @@ import {
   TinkerClient,
   type TrainingModel,
 } from "../../src/tinker/index.ts";
+import { runSupervised, type TrainingDeps } from "../../src/training/supervised.ts";
 import { startTestServer, TOKEN } from "../servers/embedded/server.ts";
+import { makeOrder } from "../training/order.ts";
 import { hasSkyrl, startSkyrl } from "./skyrl.ts";
 
 const modelFolder = fileURLToPath(new URL("../fixtures/tiny-qwen3", import.meta.url)).replace(/\/$/, "");
@@ -242,6 +245,53 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     expect(x!.sequences.map((s) => s.tokens)).toEqual(y!.sequences.map((s) => s.tokens));
     expect(x!.sequences[0]!.tokens).not.toEqual(x!.sequences[1]!.tokens);
   }, 180_000);
+
+  it("is not let sample weights that it does not have any more", async () => {
+    const other = await session.createModel({ baseModel: modelFolder, loraRank: 4 });
+    const old = await (await other.sampler()).result();
+    const request = { prompt: Int32Array.of(5, 6, 7), params: { maxTokens: 4, temperature: 0, stop: [] } };
+    const first = await (await old.sample(request)).result();
+    await other.forwardBackward([datum([5, 6, 7, 8, 9])], CE);
+    await (await other.optimStep({ learning_rate: 0.05 })).result();
+    if (kind === "embedded") {
+      const again = await (await old.sample(request)).result();
+      expect(again.sequences[0]!.logprobs).toEqual(first.sequences[0]!.logprobs);
+    } else await expect(old.sample(request)).rejects.toMatchObject({ kind: "rejected" });
+    const fresh = await (await other.sampler()).result();
+    await (await fresh.sample(request)).result();
+    await other.unload();
+  }, 120_000);
+
+  it("trains a supervised run of rlcli, which is stopped and goes on", async () => {
+    const { order, folder } = makeOrder({
+      model: modelFolder,
+      settings: { lora_rank: 4, learning_rate: 0.02, normalize: "token", test_size: 3 },
+      eval_every: 4,
+      length: { steps: 8 },
+    });
+    const stop = new AbortController();
+    const deps = (more: Partial<TrainingDeps>): TrainingDeps => ({
+      folder,
+      connect: async () => ({ url: server.url, token: TOKEN, serverRun: "life" }),
+      modelFolder,
+      stop: new AbortController().signal,
+      now: () => new Date(),
+      ...more,
+    });
+    let results = 0;
+    const at = (point: string) => {
+      if (point === "step:done" && ++results === 3) stop.abort();
+    };
+    expect(await runSupervised(order, deps({ stop: stop.signal, at }))).toMatchObject({ status: "interrupted" });
+    expect(await runSupervised(order, deps({}))).toEqual({ status: "complete", step: 8 });
+    const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n").slice(1);
+    const metrics = lines.map((line) => JSON.parse(line) as { step: number; loss: number; heldOutLoss?: number });
+    expect(metrics.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);
+    // An adapter begins without effect, so the first loss is the base model's, whatever the server.
+    expect(metrics[0]!.loss).toBeCloseTo(6.384, 3);
+    expect(metrics[7]!.heldOutLoss!).toBeLessThan(metrics[3]!.heldOutLoss!);
+    expect(metrics[7]!.loss).toBeLessThan(metrics[0]!.loss - 0.3);
+  }, 240_000);
 
   it("refuses what it cannot do, in words", async () => {
     await expect(session.resumeModel("model_00000000", 1).optimStep({ learning_rate: 0 })).rejects.toMatchObject({
