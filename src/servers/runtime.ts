@@ -25,6 +25,8 @@ export interface ServerRuntime {
   readonly formatVersion: typeof RUNTIME_VERSION;
   readonly process: ProcessIdentity;
   readonly url: string;
+  /** What it listens on. */
+  readonly host: string;
   /** `tml-…`: what SDKs of this protocol demand of a key. */
   readonly token: string;
   /** As the spec names it. */
@@ -163,7 +165,9 @@ function checkSettings(found: ServerRuntime, options: EnsureOptions, modelFolder
       ? `with the model ${found.model} (${found.modelFolder})`
       : options.port !== undefined && options.port !== 0 && options.port !== port
         ? `on port ${port}`
-        : undefined;
+        : options.host !== undefined && options.host !== found.host
+          ? `on ${found.host}`
+          : undefined;
   if (differs)
     fail(
       "RL5008",

@@ -2,10 +2,43 @@
  * The losses against the formulas as the protocol document writes them (5.1, 5.2), in double precision: values directly,
  * derivatives by central differences. What the formulas put behind a stop-gradient is held fixed in the difference.
  */
+import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { LossArguments } from "../../src/losses/loss.ts";
 import { LOSSES, lossNamed } from "../../src/losses/registry.ts";
+import { SERVER_TRAITS } from "../../src/tinker/index.ts";
+
+const schema = JSON.parse(readFileSync(new URL("../../schemas/rlcli.schema.json", import.meta.url), "utf8"));
+
+test("backends are those of the client's description of each kind of server", () => {
+  const kinds = {
+    embedded: "embedded",
+    hosted: "hosted",
+    jax: "skyrl-jax",
+    fsdp: "skyrl-fsdp",
+    megatron: "skyrl-megatron",
+  } as const;
+  for (const [backend, kind] of Object.entries(kinds)) {
+    const named = LOSSES.filter(({ backends }) => (backends as readonly string[]).includes(backend)).map(
+      ({ name }) => name,
+    );
+    expect(named.sort(), backend).toEqual([...SERVER_TRAITS[kind].losses].sort());
+  }
+});
+
+test("options and their defaults are the spec's", () => {
+  const fields: Record<string, { default?: number; minimum?: number; "x-when"?: { type: string[] } }> =
+    schema.$defs.loss.properties;
+  for (const [name, field] of Object.entries(fields)) {
+    const types = field["x-when"]?.type;
+    if (types === undefined) continue;
+    const having = LOSSES.filter(({ options }) => options.some((option) => option.name === name));
+    expect(having.map((loss) => loss.name).sort(), name).toEqual([...types].sort());
+    for (const { options } of having)
+      expect(options.find((option) => option.name === name)!.default, name).toBe(field.default);
+  }
+});
 
 interface Position {
   /** ℓ or v. */

@@ -15,6 +15,8 @@ const registerServe: Register = (program, run) => {
     .argument("[server]", "name of the server, where the spec has several")
     .option("--base-model <model>", "without a spec: builtin:tiny or a model folder")
     .option("--backend <backend>", "without a spec: embedded")
+    .option("--host <address>", "without a spec: what to listen on; beyond loopback others need its key (serve token)")
+    .option("--port <n>", "without a spec: a free one by default", wholeNumber(0))
     .action((server: string | undefined, flags: ServeFlags) =>
       run(async (context) =>
         (await import("../commands/serve.ts")).serveStart(context, { ...flags, ...(server ? { server } : {}) }),
@@ -28,6 +30,16 @@ const registerServe: Register = (program, run) => {
     .action((server: string | undefined, flags: ServeFlags) =>
       run(async (context) =>
         (await import("../commands/serve.ts")).serveStop(context, { ...flags, ...(server ? { server } : {}) }),
+      ),
+    );
+  bindSpecOptions(serve.command("token"))
+    .summary("print the key of a running server")
+    .description("Prints the key that programs send to a running server: TINKER_API_KEY of the official SDKs.")
+    .argument("[server]", "name of the server, where the spec has several")
+    .option("--base-model <model>", "the server that was started for this model")
+    .action((server: string | undefined, flags: ServeFlags) =>
+      run(async (context) =>
+        (await import("../commands/serve.ts")).serveToken(context, { ...flags, ...(server ? { server } : {}) }),
       ),
     );
   bindSpecOptions(serve.command("status"))

@@ -40,6 +40,7 @@ export async function runServer(order: ServerOrder, { log, tell, signalled }: Pr
       formatVersion: RUNTIME_VERSION,
       process: ownIdentity(),
       url: server.url,
+      host: order.host,
       token,
       model: order.model,
       modelFolder: order.modelFolder,

@@ -1,0 +1,40 @@
+/** A server that others may use: what it listens on, and how its key is given to them. */
+import { expect, onTestFinished, test } from "vitest";
+import { TestProject } from "./project.ts";
+
+const MODEL = ["--base-model", "builtin:tiny"];
+
+function newProject(): TestProject {
+  const project = new TestProject({});
+  onTestFinished(async () => {
+    project.run(["serve", "stop", "--force", ...MODEL]);
+    await project.close();
+  });
+  return project;
+}
+
+test("beyond loopback everyone is asked for the key, which `serve token` prints", async () => {
+  const project = newProject();
+  const started = project.ok("serve", "start", ...MODEL, "--host", "0.0.0.0");
+  expect(started).toMatch(/answers only those who send its key/);
+  expect(started).toContain("`rlcli serve token --base-model builtin:tiny`");
+  const token = project.ok("serve", "token", ...MODEL).trim();
+  expect(token).toMatch(/^tml-/);
+  expect(started).not.toContain(token);
+  const status = project.ok("serve", "status", ...MODEL, "--json");
+  expect(status).not.toContain(token);
+  const [{ url }] = JSON.parse(status).servers;
+  const ask = (headers: Record<string, string>) => fetch(`${url}/api/v1/healthz`, { headers });
+  expect((await ask({})).status).toBe(401);
+  expect((await ask({ "X-API-Key": token })).status).toBe(200);
+  const elsewhere = project.run(["serve", "start", ...MODEL, "--host", "127.0.0.1"]);
+  expect(elsewhere.code).toBe(1);
+  expect(elsewhere.err).toContain("RL5008");
+});
+
+test("there is no key without a server, and no address for a spec's server on the command line", () => {
+  const project = newProject();
+  expect(project.run(["serve", "token", ...MODEL]).err).toContain("RL9009");
+  expect(project.run(["serve", "start", "--host", "0.0.0.0"]).err).toContain("RL9003");
+  expect(project.run(["serve", "start", "--port", "1"]).err).toContain("RL9003");
+});
