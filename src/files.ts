@@ -18,6 +18,7 @@ import {
   writeSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import type { Writable } from "node:stream";
 
 /** Makes a completed rename or link durable. Folders that cannot be opened for sync (some file systems) are skipped. */
 export function syncFolder(folder: string): void {
@@ -36,6 +37,17 @@ export function syncFolder(folder: string): void {
 /** Writes all of `data`, also where the kernel takes it in pieces. */
 export function writeFully(fd: number, data: Uint8Array): void {
   for (let at = 0; at < data.length; ) at += writeSync(fd, data, at, data.length - at);
+}
+
+/** Waits until a stream takes more, or is closed. */
+export function roomIn(out: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      out.off("drain", go).off("close", go);
+      resolve();
+    };
+    out.on("drain", go).on("close", go);
+  });
 }
 
 /** A temporary name beside `path`, so that the rename stays on one file system. */

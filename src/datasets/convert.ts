@@ -4,7 +4,7 @@
  */
 import { fail } from "../diagnostic.ts";
 import { type Block, lineBlocks } from "./blocks.ts";
-import { type Chunks, decoded, resumed, SourceFault } from "./decode.ts";
+import { type Chunks, decoded, resumed, type SourceFault } from "./decode.ts";
 import type { Format } from "./format.ts";
 import { HalfStore } from "./halves.ts";
 import { KeySet } from "./keys.ts";
@@ -109,32 +109,37 @@ class Conversion {
 
   async *source(source: LineSource): AsyncGenerator<Buffer> {
     const at = { line: 1 };
+    let fault: SourceFault | undefined;
+    const bytes = decoded(source.bytes, (found) => {
+      fault = found;
+    });
     try {
-      yield* this.#read(source, at);
+      yield* this.#read(source.name, bytes, at);
     } catch (error) {
       if (error instanceof SurvivedError) survived(source.name, at.line, error);
-      if (!(error instanceof SourceFault)) throw error;
-      this.#tally.lines += 1;
-      this.#tally.reject(source.name, damaged(error.message), { line: at.line, column: 1 });
-      this.#checkErrors();
+      throw error;
     }
+    if (!fault) return;
+    this.#tally.lines += 1;
+    this.#tally.reject(source.name, damaged(fault.message), { line: at.line, column: 1 });
+    this.#checkErrors();
   }
 
-  async *#read(source: LineSource, at: { line: number }): AsyncGenerator<Buffer> {
+  async *#read(name: string, bytes: AsyncGenerator<Buffer>, at: { line: number }): AsyncGenerator<Buffer> {
     const maxBytes = this.#request.options.max_line_bytes ?? DEFAULT_LINE_BYTES;
-    const [head, chunks] = await headOf(decoded(source.bytes), maxBytes);
+    const [head, chunks] = await headOf(bytes, maxBytes);
     const layout = layoutOf(head);
     const format = this.#request.format ?? (await recognise(head, layout));
-    if (format) this.#tally.sawFormat(source.name, format.name);
+    if (format) this.#tally.sawFormat(name, format.name);
     const { plan, reader } = this.#plan(format?.name);
     const results =
       layout === "lines"
         ? this.#blockResults(lineBlocks(chunks, maxBytes), plan, await reader)
         : this.#valueResults(new ValueSplitter(layout, maxBytes).split(chunks), await reader);
     for await (const result of results) {
-      this.#tally.add(source.name, at.line, result.tally);
+      this.#tally.add(name, at.line, result.tally);
       at.line += result.lines;
-      yield* this.#taken(source.name, result, await reader);
+      yield* this.#taken(name, result, await reader);
       this.#checkErrors();
       if (this.isFull) return;
     }

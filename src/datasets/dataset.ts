@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { finished } from "node:stream/promises";
 import { fail, messageOf, RlcliError } from "../diagnostic.ts";
 import { type Digest, shortDigest } from "../digest.ts";
-import { syncFolder, temporaryName, writeFileWhole } from "../files.ts";
+import { roomIn, syncFolder, temporaryName, writeFileWhole } from "../files.ts";
 import { convert, expectedShapes } from "./convert.ts";
 import {
   type DatasetIdentity,
@@ -151,7 +151,7 @@ async function writeRows(rows: AsyncIterable<Buffer>, path: string, signal?: Abo
   for await (const lines of rows) {
     signal?.throwIfAborted();
     bytes += lines.length;
-    if (!out.write(lines) && !out.errored) await new Promise<void>((go) => out.once("drain", go).once("close", go));
+    if (!out.write(lines) && !out.errored) await roomIn(out);
     if (out.errored) throw out.errored;
   }
   out.end();

@@ -10,11 +10,17 @@ export class SourceFault extends Error {}
 /** Enough to see magic numbers and the zero bytes of UTF-16. */
 const HEAD_BYTES = 4;
 
-export async function* decoded(chunks: Chunks): AsyncGenerator<Buffer> {
-  const [head, all] = await peek(chunks, HEAD_BYTES);
-  const unpack = decompressor(head);
-  if (unpack) yield* decoded(decompressed(all, unpack));
-  else yield* asUtf8(head, all);
+/** What cannot be read ends the stream, and `onFault` is told: what came before stands. */
+export async function* decoded(chunks: Chunks, onFault: (fault: SourceFault) => void): AsyncGenerator<Buffer> {
+  try {
+    const [head, all] = await peek(chunks, HEAD_BYTES);
+    const unpack = decompressor(head);
+    if (unpack) yield* decoded(decompressed(all, unpack), onFault);
+    else yield* asUtf8(head, all);
+  } catch (error) {
+    if (!(error instanceof SourceFault)) throw error;
+    onFault(error);
+  }
 }
 
 function decompressor(head: Buffer): Transform | undefined {

@@ -116,7 +116,7 @@ export class LineReader {
   value(value: unknown, tally: BlockTally, sink: RowSink, place: (offset: number) => Place): void {
     try {
       if (!this.#format) throw damaged("no known format");
-      if (!this.#conditions.every((holds) => holds(value))) throw skipped("does not meet --where");
+      if (!this.#conditions.every((holds) => holds(value))) throw skipped("does not meet a condition");
       const { rows, toolTurns, half } = this.#format.read(value, this.#formatOptions);
       tally.toolTurns += toolTurns;
       if (half) sink.half(half);

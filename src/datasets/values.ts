@@ -108,7 +108,8 @@ function stringEnd(bytes: Buffer, from: number): number {
 export class ValueSplitter {
   readonly #base: 0 | 1;
   readonly #maxBytes: number;
-  #depth = 0;
+  /** Brackets that are open, the one around elements among them. */
+  readonly #open: number[] = [];
   #isInString = false;
   #isEscaped = false;
   /** Of the value that has begun. */
@@ -156,6 +157,7 @@ export class ValueSplitter {
       if (!this.#isOpen) {
         if (isSpace(byte) || byte === COMMA || this.#isBracketOfBase(byte)) continue;
         this.#isOpen = true;
+        this.#toBase();
         this.#begin = { line: this.#line, column: this.#before + at - this.#lineStart + 1 };
         start = at;
       }
@@ -165,7 +167,7 @@ export class ValueSplitter {
       this.#keep(bytes, start, end);
       start = end;
       yield this.#close();
-      if (ends === "before" && byte === CLOSE_BRACKET && this.#base === 1) this.#depth = 0;
+      if (ends === "before" && byte === CLOSE_BRACKET) this.#open.length = 0;
     }
     if (this.#isOpen) this.#keep(bytes, start, bytes.length);
     this.#before += bytes.length;
@@ -180,12 +182,12 @@ export class ValueSplitter {
   /** The brackets around the elements are no part of them. */
   #isBracketOfBase(byte: number): boolean {
     if (this.#base === 0) return false;
-    if (byte === OPEN_BRACKET && this.#depth === 0) {
-      this.#depth = 1;
+    if (byte === OPEN_BRACKET && this.#open.length === 0) {
+      this.#toBase();
       return true;
     }
-    if (byte !== CLOSE_BRACKET || this.#depth !== 1) return false;
-    this.#depth = 0;
+    if (byte !== CLOSE_BRACKET || this.#open.length !== 1) return false;
+    this.#open.length = 0;
     return true;
   }
 
@@ -193,19 +195,23 @@ export class ValueSplitter {
   #beginsAnew(byte: number, at: number): boolean {
     const isAtLineStart = this.#before + at === this.#lineStart;
     return (
-      isAtLineStart && byte === OPEN_BRACE && (this.#isDamaged || this.#depth > this.#base) && this.#begin.column === 1
+      isAtLineStart &&
+      byte === OPEN_BRACE &&
+      (this.#isDamaged || this.#open.length > this.#base) &&
+      this.#begin.column === 1
     );
   }
 
   /** Whether the value ends with this byte, before it, or goes on. */
   #step(byte: number): "no" | "after" | "before" {
     if (byte === QUOTE) this.#isInString = true;
-    else if (opens(byte)) this.#depth += 1;
+    else if (opens(byte)) this.#open.push(byte);
     else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) {
-      if (this.#depth <= this.#base) return "before";
-      this.#depth -= 1;
-      return this.#depth === this.#base ? "after" : "no";
-    } else if (this.#depth === this.#base && (byte === COMMA || isSpace(byte))) return "before";
+      if (this.#open.length <= this.#base) return "before";
+      const isPair = (this.#open.pop() === OPEN_BRACE) === (byte === CLOSE_BRACE);
+      // A bracket that closes another kind ends the value too: nothing after it can be told to belong to it.
+      return !isPair || this.#open.length === this.#base ? "after" : "no";
+    } else if (this.#open.length === this.#base && (byte === COMMA || isSpace(byte))) return "before";
     return "no";
   }
 
@@ -221,7 +227,12 @@ export class ValueSplitter {
     this.#length = 0;
     this.#isOpen = false;
     this.#isDamaged = false;
-    this.#depth = this.#base;
+    this.#toBase();
     return { bytes, ...this.#begin };
+  }
+
+  #toBase(): void {
+    this.#open.length = 0;
+    if (this.#base === 1) this.#open.push(OPEN_BRACKET);
   }
 }

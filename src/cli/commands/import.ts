@@ -15,7 +15,7 @@ import { findSources, openSource } from "../../datasets/sources.ts";
 import { RowStatistics } from "../../datasets/statistics.ts";
 import { type ImportStatistics, importWarnings, Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
-import { replaceable, syncFolder, temporaryName } from "../../files.ts";
+import { replaceable, roomIn, syncFolder, temporaryName } from "../../files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openFolder } from "../project.ts";
 import { renderImport, renderRowStatistics } from "../views/import.ts";
@@ -164,7 +164,7 @@ async function writeWhole(
     const out = target ? createWriteStream(temporary, { flags: "wx", flush: true }) : createWriteStream(path);
     out.on("error", () => {});
     for await (const lines of rows) {
-      if (!out.write(lines) && !out.errored) await Promise.race([once(out, "drain"), once(out, "close")]);
+      if (!out.write(lines) && !out.errored) await roomIn(out);
       if (out.errored) throw out.errored;
     }
     out.end();
