@@ -5,6 +5,8 @@ import { modelFolder } from "../../kinds/model.ts";
 import { TinkerClient } from "../../tinker/client.ts";
 import type { SampleResult } from "../../tinker/data.ts";
 import { TinkerError } from "../../tinker/errors.ts";
+import type { TrainingModel } from "../../tinker/model.ts";
+import { serverFamily } from "../../tinker/quirks/probe.ts";
 import type { Sampler } from "../../tinker/sampler.ts";
 import type { Session } from "../../tinker/session.ts";
 import { loadRenderer } from "../../tokens/load.ts";
@@ -35,7 +37,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
   }
   const prompt = flags.prompt ?? readStdin(context);
   const target = await openTarget(context, flags);
-  const path = await checkpointOf(target, run, flags);
+  const weights = await checkpointOf(target, run, flags);
   const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
   const messages = [
     ...(flags.system ? [{ role: "system", content: flags.system }] : []),
@@ -44,13 +46,13 @@ export async function sample(context: CommandContext, run: string | undefined, f
   const tokens = renderer.encode({ messages }, { add_generation_prompt: true });
   const { url, token } = await target.connect();
   const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
+  const scope: TrainingModel[] = [];
   try {
     await answers(client);
     const session = await client.createSession({ tags: ["rlcli sample"] });
-    const sampler =
-      path === undefined
-        ? await session.createSampler({ baseModel: target.settings.model })
-        : await fromPath(session, target, path);
+    const sampler = weights
+      ? await samplerOf(session, weights, scope)
+      : await session.createSampler({ baseModel: target.settings.model });
     const future = await sampler.sample({
       prompt: tokens,
       count: flags.num,
@@ -69,6 +71,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
     if (error instanceof TinkerError) fail("RL5013", `${error.message.replace(/\.$/, "")}.`, { cause: error });
     throw error;
   } finally {
+    for (const model of scope) await model.unload({ signal: AbortSignal.timeout(UNLOAD_TIMEOUT_MS) }).catch(() => {});
     await client.close();
   }
 }
@@ -84,27 +87,38 @@ async function answers(client: TinkerClient): Promise<void> {
 }
 
 const HEALTH_TIMEOUT_MS = 10_000;
+const UNLOAD_TIMEOUT_MS = 10_000;
+
+/** Where the weights of one checkpoint are; at least one of the two. */
+interface Weights {
+  readonly training?: string;
+  readonly sampler?: string;
+}
 
 /** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
-async function checkpointOf(target: Target, run: string | undefined, flags: SampleFlags): Promise<string | undefined> {
+async function checkpointOf(target: Target, run: string | undefined, flags: SampleFlags): Promise<Weights | undefined> {
   if (flags.checkpoint !== undefined) {
     if (!/^tinker:\/\/[^/]+\/(sampler_)?weights\/[^/]+$/.test(flags.checkpoint))
       fail("RL9003", `--checkpoint takes a path as \`rlcli checkpoint list\` prints it, not \`${flags.checkpoint}\`.`);
-    return flags.checkpoint;
+    const isTraining = /^tinker:\/\/[^/]+\/weights\//.test(flags.checkpoint);
+    return isTraining ? { training: flags.checkpoint } : { sampler: flags.checkpoint };
   }
   if (run === undefined && (flags.base || flags.model !== undefined || flags.baseUrl !== undefined)) return undefined;
-  const weights = await weightsOf(target.open, run ?? (await onlyRun(target)));
-  return weights.sampler ?? weights.training;
+  return weightsOf(target.open, run ?? (await onlyRun(target)));
 }
 
-/** Training weights are loaded into a model of their own first. */
-async function fromPath(session: Session, target: Target, path: string): Promise<Sampler> {
-  if (!/^tinker:\/\/[^/]+\/weights\//.test(path)) return session.createSampler({ modelPath: path });
-  const { baseModel, loraRank } = await session.client.checkpointModel(path);
-  const model = await session.createModel({ baseModel: baseModel || target.settings.model, loraRank });
-  await (await model.loadWeights(path, { optimizer: false })).result();
-  const saved = await (await model.saveWeightsForSampler(`sample-${process.pid}-${Date.now()}`)).result();
-  return session.createSampler({ modelPath: saved });
+/**
+ * Training weights are loaded into a model of their own, which goes into `scope` to be unloaded. SkyRL samples saved weights
+ * only while the model that saved them lives, and a run's model does not outlive it: there they are not even tried first.
+ */
+async function samplerOf(session: Session, { sampler, training }: Weights, scope: TrainingModel[]): Promise<Sampler> {
+  const isSkyrl = (await serverFamily(session.client)) === "skyrl";
+  if (sampler !== undefined && (training === undefined || !isSkyrl)) {
+    return session.createSampler({ modelPath: sampler });
+  }
+  const model = await session.createModelFrom(training as string, { optimizer: false });
+  scope.push(model);
+  return (await model.sampler()).result();
 }
 
 async function onlyRun({ open }: Target): Promise<string> {
