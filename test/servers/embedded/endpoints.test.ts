@@ -266,6 +266,15 @@ describe("futures of a sampling session", () => {
   });
 });
 
+test("samplers whose weights change are refused", async () => {
+  const { model } = await newModel({ lora_config: { rank: 1 } });
+  const body = { model_id: model, seq_id: 1, sampling_session_seq_id: 0, kind: "inflight" };
+  const { status, body: answer } = await server.call("POST", "/save_weights_for_sampler", body);
+  expect(status).toBe(400);
+  expect(answer.detail).toContain("inflight");
+  expect(await server.run("/save_weights_for_sampler", { ...body, kind: "snapshot" })).toMatchObject({ path: null });
+});
+
 test("what this server does not have is refused with a sentence", async () => {
   for (const path of ["/create_custom_loss", "/save_weights_external", "/copy_weights"]) {
     const { status, body } = await server.call("POST", path, {});

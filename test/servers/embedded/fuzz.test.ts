@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { bytesOf, passBody, startTestServer, stepBody, type TestServer } from "./server.ts";
+import { bytesOf, passBody, startTestServer, stepBody, type TestServer, wireDatum } from "./server.ts";
 
 let server: TestServer;
 let valid: readonly [path: string, body: Record<string, unknown>][];
@@ -14,7 +14,11 @@ beforeAll(async () => {
   const { forward_backward_input, ...forward } = passBody(model, 1, ["abc"]);
   const prompt = { chunks: [{ type: "encoded_text", tokens: bytesOf("ab") }] };
   const sampling_params = { max_tokens: 3, temperature: 1, top_k: -1, top_p: 1, seed: 1, stop: ["x"] };
+  const targets = { target_prompt_logprobs: { data: [1, 2], dtype: "int64", shape: [1, 2] }, topk_sample_logprobs: 1 };
+  const values = { data: [0.5, 0.5], dtype: "float32", shape: [2] };
+  const ppo = { data: [wireDatum(bytesOf("abc"), { logprobs: values, advantages: values })], loss_fn: "ppo" };
   valid = [
+    ["/forward", { model_id: model, forward_input: { ...ppo, loss_fn_config: { clip_low_threshold: 0.5 } } }],
     ["/create_session", { tags: [], user_metadata: { a: "b" }, display_name: "x" }],
     ["/session_heartbeat", { session_id: session }],
     ["/create_model", { session_id: session, model_seq_id: 5, base_model: "builtin:tiny", lora_config: { rank: 2 } }],
@@ -29,7 +33,12 @@ beforeAll(async () => {
     ["/weights_info", { tinker_path: path }],
     ["/create_sampling_session", { session_id: session, sampling_session_seq_id: 8, base_model: "builtin:tiny" }],
     ["/asample", { base_model: "builtin:tiny", prompt, sampling_params, num_samples: 1, prompt_logprobs: true }],
+    ["/asample", { base_model: "builtin:tiny", prompt, sampling_params, prompt_alt_tokens_k: 2, ...targets }],
     ["/retrieve_future", { request_id: "1" }],
+    ["/sessions/search", { display_name: "x", user_metadata: { a: "b" }, statuses: [{ type: "active" }], limit: 3 }],
+    ["/retrieve_futures", { target: { sampling_session_id: "x", cloned_sampler_id: 0 }, prev_cursor: 0, timeout: 0 }],
+    ["/cancel_future", { request_id: "1" }],
+    ["/join_sampling_session", { sampling_session_id: "x" }],
   ];
 });
 afterAll(async () => {

@@ -27,11 +27,12 @@ export function weightRoutes(state: ApiState): RouteTable {
     },
     "POST /api/v1/save_weights_for_sampler": (request) => {
       const model = state.model(request.body.string("model_id"));
-      return state.reading(model, readSeq(request.body), () =>
-        request.body.has("path")
+      return state.reading(model, readSeq(request.body), () => {
+        checkKind(request.body);
+        return request.body.has("path")
           ? saveNamed(state, request, model, "sampler_weights")
-          : saveUnnamed(state, request, model),
-      );
+          : saveUnnamed(state, request, model);
+      });
     },
     "POST /api/v1/load_weights": (request) =>
       request.body.has("model_id") ? loadInto(state, request) : loadAsNew(state, request),
@@ -41,6 +42,12 @@ export function weightRoutes(state: ApiState): RouteTable {
       return { base_model: baseModel, is_lora: lora !== null, ...parts, optimizer_config: { type: "adamw" } };
     },
   };
+}
+
+/** Weights that change under a sampler would make its samples depend on more than weights, prompt and seed. */
+function checkKind(body: Fields): void {
+  const kind = body.optionalString("kind") ?? "snapshot";
+  if (kind !== "snapshot") refuse(400, `Samplers of the embedded server are snapshots; it has no ${kind} ones.`);
 }
 
 function saveNamed(state: ApiState, { body, digest }: ApiRequest, model: ModelEntry, kind: CheckpointKind): Submitted {
