@@ -1,8 +1,9 @@
 // Writes an OpenAI chat-completions dump as large as asked: `node benchmarks/import/generate.mjs FILE [CONVERSATIONS]`.
 // The same arguments give the same bytes. Conversations have 2 to 9 turns of prose, code, numbers, accents and emoji, some
 // tool calls, escapes and addresses; 60,000 of them make about 290 MB, each a request with its response.
-import { createWriteStream } from "node:fs";
+
 import { once } from "node:events";
+import { createWriteStream } from "node:fs";
 
 /** A small generator of uniform numbers in [0, 1): mulberry32. */
 function uniform(seed) {

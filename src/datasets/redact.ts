@@ -82,14 +82,17 @@ export class Redactor {
     return [...found];
   }
 
-  #replace(text: string, placeholder: (type: string, value: string) => string): string {
-    let result = text;
-    for (const { type, hint, pattern, accepts, same } of this.#detectors) {
+  #replace(given: string, placeholder: (type: string, value: string) => string): string {
+    let result = given;
+    for (const { type, hint, pattern, accepts, hasPrefix, same } of this.#detectors) {
       if (!hint(result)) continue;
-      result = result.replace(pattern, (match: string, ...rest: unknown[]) => {
+      const text = result;
+      result = text.replace(pattern, (whole: string, ...rest: unknown[]) => {
+        const kept = hasPrefix ? (rest[0] as string) : "";
+        const match = whole.slice(kept.length);
         const at = rest.find((value) => typeof value === "number") as number;
-        if (isPlaceholder(match) || (accepts && !accepts(match, result, at))) return match;
-        return placeholder(type, same ? same(match) : match);
+        if (isPlaceholder(match) || (accepts && !accepts(match, text, at))) return whole;
+        return kept + placeholder(type, same ? same(match) : match);
       });
     }
     return result;

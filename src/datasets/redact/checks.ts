@@ -48,14 +48,12 @@ export function isIpv6(match: string): boolean {
 }
 
 /**
- * Written as people write telephone numbers: with a country code, in the North American form, or as a national number
- * with its leading zero in groups. A bare run of digits is more often something else and stays.
+ * Written as people write telephone numbers: with a country code, or as a national number with its leading zero in groups. A bare run of digits is more often something else and stays.
  */
 export function isPhone(match: string): boolean {
   const digits = match.replace(/\D/g, "");
   if (digits.length < 8 || digits.length > 15) return false;
   if (match.startsWith("+")) return true;
-  if (/^(?:1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d[ .-])[2-9]\d\d[ .-]\d{4}$/.test(match)) return true;
   if (/^00[1-9]\d{0,2}[ .\-/(]/.test(match)) return true;
   if (isDate(match)) return false;
   return /^\(?0[1-9]\d{0,4}\)?[ /-]/.test(match) && digits.length >= 9 && digits.length <= 12;

@@ -11,6 +11,8 @@ export interface Detector {
   readonly hint: (text: string) => boolean;
   readonly pattern: RegExp;
   readonly accepts?: (match: string, text: string, at: number) => boolean;
+  /** The pattern's first group is no part of the value: it stays. */
+  readonly hasPrefix?: true;
   /** Spellings that are the same value share a placeholder. */
   readonly same?: (match: string) => string;
 }
@@ -47,10 +49,10 @@ const HAS_TOKEN_HINT =
 
 /** `password = …`, `"api_key": "…"`, `Authorization: Bearer …`: the value after a name that says it is secret. */
 const ASSIGNED =
-  /(?<=(?:^|[^A-Za-z])(?:(?:aws_)?secret(?:_access)?_key|client_secret|api[_-]?key|apikey|access[_-]?token|auth[_-]?token|refresh[_-]?token|password|passwd|pwd|secret)["']?\s{0,3}[:=]\s{0,3}["']?)[A-Za-z0-9+/_.~!@#$%^&*-]{8,200}={0,2}|(?<=\b(?:Bearer|Basic) )[A-Za-z0-9+/_.~-]{16,}={0,2}/gi;
+  /((?<![A-Za-z])(?:(?:aws_)?secret(?:_access)?_key|client_secret|api[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token|password|passwd|pwd|secret)["']?\s{0,3}[:=]\s{0,3}["']?|\b(?:Bearer|Basic) (?=[A-Za-z0-9+/_.~-]{16}))[A-Za-z0-9+/_.~!@#$%^&*-]{8,200}={0,2}/gi;
 
 /** The password of an address such as `postgres://user:password@host`. */
-const IN_URL = /(?<=\b[a-z][a-z0-9+.-]{1,15}:\/\/[^\s:/@"'<>]{0,60}:)[^\s/@"'<>]{3,100}(?=@)/gi;
+const IN_URL = /((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,15}:\/\/[^\s:/@"'<>]{0,60}:)[^\s/@"'<>]{3,100}(?=@)/gi;
 
 /** A value that is a variable, a placeholder or words of the sentence is no secret. */
 const isSecretValue = (match: string): boolean =>
@@ -84,9 +86,16 @@ export const DETECTORS: readonly Detector[] = [
     type: "SECRET",
     hint: (text) => /secret|key|token|passw|pwd|bearer|basic/i.test(text),
     pattern: ASSIGNED,
+    hasPrefix: true,
     accepts: isSecretValue,
   },
-  { type: "SECRET", hint: (text) => text.includes("://"), pattern: IN_URL, accepts: (match) => !match.startsWith("[") },
+  {
+    type: "SECRET",
+    hint: (text) => text.includes("://"),
+    pattern: IN_URL,
+    hasPrefix: true,
+    accepts: (match) => !match.startsWith("["),
+  },
   {
     type: "EMAIL",
     hint: (text) => text.includes("@"),
@@ -125,7 +134,14 @@ export const DETECTORS: readonly Detector[] = [
   {
     type: "PHONE",
     hint: hasDigitRun,
-    pattern: /(?<![\w.+/=-])(?:\+|00)?\(?\d{1,4}\)?(?:[ .\-/]{0,2}\(?\d{1,5}\)?){2,6}(?![\w/=-]|\.\d)/g,
+    pattern: /(?<![\w.+/=-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d[ .-])[2-9]\d\d[ .-]\d{4}(?![\w/=-]|\.\d)/g,
+    same: (match) => match.replace(/\D/g, ""),
+  },
+  {
+    type: "PHONE",
+    hint: hasDigitRun,
+    // A digit after at most three separators, so that no text can be read in two ways: long numbers cost no time.
+    pattern: /(?<![\w.+/=-])\+?\(?\d(?:[ ().\-/]{0,3}\d){7,14}(?![\w/=-]|\.\d)/g,
     accepts: isPhone,
     same: (match) => match.replace(/\D/g, ""),
   },

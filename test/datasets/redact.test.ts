@@ -1,0 +1,84 @@
+// Redaction on a generated corpus (benchmarks/import/corpus.mjs), its second pass, and its time on texts made to be slow.
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { corpus, score } from "../../benchmarks/import/corpus.mjs";
+import { maskSecrets, Redactor } from "../../src/datasets/redact.ts";
+import { RlcliError } from "../../src/diagnostic.ts";
+
+const redactor = new Redactor({});
+const clean = (text: string): string =>
+  redactor.redact({ messages: [{ role: "user", content: text }] }, {}).messages[0]?.content as string;
+
+test("recall and precision on a corpus of 4,000 texts", () => {
+  const samples = corpus(4000);
+  const scores = score(
+    samples,
+    samples.map(({ text }) => clean(text)),
+  );
+  for (const [type, { planted, gone }] of Object.entries(scores)) {
+    if (planted > 0) expect(gone / planted, `recall of ${type}`).toBeGreaterThanOrEqual(0.99);
+  }
+  const named = Object.values(scores).reduce((sum, s) => sum + s.named, 0);
+  const planted = Object.values(scores).reduce((sum, s) => sum + s.planted, 0);
+  const wrong = Object.values(scores).reduce((sum, s) => sum + s.wrong, 0);
+  expect(wrong / named, "things that had to stay").toBeLessThanOrEqual(0.01);
+  expect(named, "placeholders for each planted value").toBeLessThanOrEqual(planted * 1.01);
+});
+
+test("nothing that redaction finds is left for the second pass, and redacting again changes nothing", () => {
+  for (const { text } of corpus(500, 2)) {
+    const once = clean(text);
+    expect(redactor.survivors({ messages: [{ role: "user", content: once }] })).toEqual([]);
+    expect(clean(once)).toBe(once);
+  }
+});
+
+test("the second pass looks at names of fields too", () => {
+  const row = { messages: [{ role: "assistant", content: "x", tool_calls: [{ "ada@example.org": 1 }] }] };
+  expect(redactor.survivors(redactor.redact(row, {}))).toEqual(["EMAIL"]);
+});
+
+test("text without anything to find stays as it is", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.constantFrom("a", "B", " ", "\n", "é", "🙂", ".", ",", "1", "("), maxLength: 60 }),
+      (text) => {
+        fc.pre(!/1[^a-zA-Z]*1[^a-zA-Z]*1/.test(text));
+        expect(clean(text)).toBe(text);
+      },
+    ),
+  );
+});
+
+describe("time grows with the length, not faster", () => {
+  test.each([
+    ["digits", "5"],
+    ["digits apart", "1 "],
+    ["digits in brackets", "(1) "],
+    ["letters and @", "a@"],
+    ["dots", "a.b"],
+    ["dots and @", "a.@b."],
+    ["colons", "a:"],
+    ["slashes", "a://b:"],
+    ["key prefixes", "sk-"],
+    ["assignments", "password="],
+    ["tokens", "eyJ."],
+    ["dashes", "-----BEGIN PRIVATE KEY-----"],
+    ["IBAN", "DE89 "],
+    ["hex", "ab:1:"],
+  ])("%s", (_, unit) => {
+    const text = unit.repeat(Math.ceil(200_000 / unit.length));
+    const started = performance.now();
+    clean(`${text} 1.1 x@y :// secret key`);
+    expect(performance.now() - started).toBeLessThan(5_000);
+  });
+});
+
+test("patterns that are none, or match nothing, are the user's to mend", () => {
+  for (const pattern of ["(", "a*", ""]) expect(() => new Redactor({ patterns: [pattern] })).toThrow(RlcliError);
+});
+
+test("excerpts carry no secret, however they are cut", () => {
+  const secret = `ghp_${"a1B2".repeat(9)}`;
+  expect(maskSecrets(`{"k": "${secret}"`)).not.toContain("a1B2");
+});
