@@ -98,6 +98,42 @@ describe("small bytes with large claims are refused at once", () => {
     expect(result.ok ? "" : result.error).toContain(words);
   });
 
+  const sparseOf = (crow: number[], col: number[], shape = [2, 3]) =>
+    encodePassMessage({
+      modelId: "m",
+      seqId: 1,
+      lossName: "l",
+      lossConfig: {},
+      forwardOnly: true,
+      data: [
+        {
+          input: [],
+          lossInputs: {
+            w: {
+              dtype: "float32",
+              shape,
+              data: Float32Array.of(1, 2),
+              sparse: { crow: Int32Array.from(crow), col: Int32Array.from(col) },
+            },
+          },
+        },
+      ],
+    });
+  test.each([
+    ["a column beyond the shape", sparseOf([0, 1, 2], [0, 3]), "column index"],
+    ["a column before it", sparseOf([0, 1, 2], [-1, 0]), "column index"],
+    ["rows that end early", sparseOf([0, 1, 1], [0, 1]), "do not span"],
+    ["rows that begin late", sparseOf([1, 1, 2], [0, 1]), "do not span"],
+    ["rows that descend", sparseOf([0, 3, 2], [0, 1]), "descend"],
+    ["rows of another number", sparseOf([0, 2], [0, 1]), "2 row indices for 2 rows"],
+    ["columns of another number", sparseOf([0, 1, 2], [0]), "1 column indices for 2 values"],
+    ["a vector", sparseOf([0, 2], [0, 1], [3]), "instead of rows and columns"],
+  ])("sparse: %s", (_, bytes, words) => {
+    const result = decodePassMessage(bytes);
+    expect(result.ok ? "" : result.error).toContain(`data.0: loss_fn_inputs.w: `);
+    expect(result.ok ? "" : result.error).toContain(words);
+  });
+
   test("a sparse tensor is not written out beyond reason", () => {
     const sparse = { crow: new Int32Array(2 ** 16 + 1), col: new Int32Array(0) };
     const huge = { dtype: "float32", shape: [2 ** 16, 2 ** 16], data: new Float32Array(0), sparse } as const;
