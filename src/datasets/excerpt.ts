@@ -14,10 +14,7 @@ export function excerptAt(text: string, at: number): string {
   const masked = maskSecrets(text.slice(Math.max(0, from - MARGIN), Math.min(text.length, to + MARGIN)));
   const start = Math.max(0, Math.min(left.length, masked.length) - BEFORE);
   const shown = masked.slice(start, start + BEFORE + AFTER);
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not reach a terminal.
-  const clean = shown.replace(
-    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g,
-    "·",
-  );
+  // Control, format and separator characters, and halves of pairs that the cut made: none of it may reach a terminal.
+  const clean = shown.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, "·");
   return `${from > 0 ? "…" : ""}${clean}${to < text.length ? "…" : ""}`;
 }
