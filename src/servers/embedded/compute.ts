@@ -40,7 +40,7 @@ async function serve(port: MessagePort, settings: ComputeSettings): Promise<void
   port.on("message", (message: OperationMessage | "stop") => {
     if (message === "stop") isStopping = true;
     // Samples join those in flight at once, whatever is being trained.
-    else if (message.operation.op === "sample") void settle(engine, message, say);
+    else if ("ticket" in message.operation) void settle(engine, message, say);
     else turns.add(message.operation.model, message);
     wake();
   });

@@ -19,7 +19,7 @@ import { type ArrayTree, arrayOf, type Jax } from "./jax.ts";
 import { Kernels } from "./kernels.ts";
 import { layOut, ownNames, tensorFiles } from "./layout.ts";
 import { initialAdapter, mergeAdapter } from "./lora.ts";
-import type { ComputeSettings, ModelFacts, Operation, ResultOf, SaveOrder, WeightSource } from "./messages.ts";
+import type { ComputeSettings, ModelFacts, Operation, ResultOf, SaveOrder } from "./messages.ts";
 import { encodeTensors, readTensors, type Tensor, type Tensors } from "./safetensors.ts";
 import { type Decode, Sampler } from "./sampler.ts";
 import { loadDecode } from "./text.ts";
@@ -116,7 +116,10 @@ export class Engine {
       case "saveUnnamed":
         return this.#saveUnnamed(operation.model, operation.folder);
       case "sample":
-        return this.#sample(operation.source, operation.request);
+        return this.#sample(operation);
+      case "cancel":
+        this.#sampler.cancel(operation.ticket);
+        return null;
       default:
         return operation satisfies never;
     }
@@ -238,10 +241,10 @@ export class Engine {
       : mergeAdapter(this.#base, weights, lora);
   }
 
-  async #sample(source: WeightSource, request: Extract<Operation, { op: "sample" }>["request"]) {
+  async #sample({ source, request, ticket }: Extract<Operation, { op: "sample" }>) {
     const decoder = "base" in source ? this.#baseDecoder : await this.#openSnapshot(source.folder);
     if (request.stopStrings.length > 0) this.#decode ??= loadDecode(this.#settings.modelFolder);
-    const sampled = this.#sampler.sample(decoder, request, this.#decode);
+    const sampled = this.#sampler.sample(decoder, request, this.#decode, ticket);
     this.#onSampling();
     return sampled;
   }

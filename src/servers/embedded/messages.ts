@@ -52,7 +52,14 @@ export type Operation =
   | { readonly op: "saveWeights"; readonly model: string; readonly order: SaveOrder }
   | { readonly op: "saveSampler"; readonly model: string; readonly order: SaveOrder }
   | { readonly op: "saveUnnamed"; readonly model: string; readonly folder: string }
-  | { readonly op: "sample"; readonly source: WeightSource; readonly request: SampleRequest };
+  | {
+      readonly op: "sample";
+      readonly source: WeightSource;
+      readonly request: SampleRequest;
+      /** By which it can be cancelled. */
+      readonly ticket: string;
+    }
+  | { readonly op: "cancel"; readonly ticket: string };
 
 /** The result of each operation by its name. */
 export interface Results {
@@ -65,6 +72,7 @@ export interface Results {
   readonly saveSampler: CheckpointInfo;
   readonly saveUnnamed: null;
   readonly sample: SampleResult;
+  readonly cancel: null;
 }
 
 export type ResultOf<O extends Operation> = Results[O["op"]];

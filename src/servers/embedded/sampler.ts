@@ -7,6 +7,7 @@ import { chooseToken, logSumExp, type SamplingPolicy, topLogprobs } from "./choi
 import type { Cache, Decoder, DecoderRow } from "./decoder.ts";
 import { PromptReader, type PromptScores, type PromptWishes } from "./prompt.ts";
 import { uniform } from "./random.ts";
+import { RequestError } from "./trainer.ts";
 
 export interface SampleRequest {
   readonly prompt: readonly number[];
@@ -46,6 +47,8 @@ interface Job {
   readonly request: SampleRequest;
   readonly decode: Decode | undefined;
   readonly settle: (result: SampleResult) => void;
+  readonly fail: (error: Error) => void;
+  readonly ticket: string | undefined;
   /** There from its first prompt token on. */
   promptCache: Cache | undefined;
   readonly reader: PromptReader;
@@ -77,10 +80,12 @@ export class Sampler {
     return this.#jobs.length > 0 || this.#sequences.length > 0;
   }
 
-  /** Queues a request; `decode` is needed for stop strings only. */
-  sample(decoder: Decoder, request: SampleRequest, decode?: Decode): Promise<SampleResult> {
-    return new Promise((settle) => {
+  /** Queues a request; `decode` is needed for stop strings only, `ticket` to cancel it. */
+  sample(decoder: Decoder, request: SampleRequest, decode?: Decode, ticket?: string): Promise<SampleResult> {
+    return new Promise((settle, fail) => {
       this.#jobs.push({
+        fail,
+        ticket,
         decoder,
         request,
         decode,
@@ -92,6 +97,15 @@ export class Sampler {
         finished: new Array(request.samples),
       });
     });
+  }
+
+  /** Drops what is left to do of a request, which fails. What has been finished or is unknown stays as it is. */
+  cancel(ticket: string): void {
+    const isMeant = (job: Job) => job.ticket === ticket;
+    const meant = new Set([...this.#jobs, ...this.#sequences.map(({ job }) => job)].filter(isMeant));
+    this.#sequences = this.#sequences.filter(({ job }) => !meant.has(job));
+    for (let i = this.#jobs.length - 1; i >= 0; i--) if (meant.has(this.#jobs[i] as Job)) this.#jobs.splice(i, 1);
+    for (const { fail } of meant) fail(new RequestError("The request was cancelled."));
   }
 
   /** One turn of work for one decoder: the one whose work has waited longest. */

@@ -196,6 +196,29 @@ describe("a sequence", () => {
   });
 });
 
+describe("a cancelled request", () => {
+  test("fails, holds nothing up, and leaves the others as they would be without it", async () => {
+    const sampler = new Sampler();
+    const kept = sampler.sample(decoder, requestOf(), undefined, "kept");
+    const dropped = [
+      sampler.sample(decoder, requestOf({ samples: 3, maxTokens: 58 }), undefined, "dropped"),
+      sampler.sample(decoder, requestOf({ prompt: tokensOf(60, 1), maxTokens: 1 }), undefined, "waiting"),
+    ];
+    const ends = dropped.map((sample) => sample.catch((error: Error) => error.message));
+    sampler.turn();
+    for (const ticket of ["dropped", "waiting", "unknown"]) sampler.cancel(ticket);
+    expect(await Promise.all(ends)).toEqual(["The request was cancelled.", "The request was cancelled."]);
+    let turns = 0;
+    while (sampler.hasWork && turns < 20) {
+      sampler.turn();
+      turns++;
+    }
+    expect(sampler.hasWork).toBe(false);
+    expect(await kept).toEqual(await run(requestOf()));
+    sampler.cancel("kept");
+  });
+});
+
 describe("the choice of a token", () => {
   const logits = Float32Array.from([1, 3, 2, 3, -1]);
   const at = (uniform: number, topK = -1, topP = 1) => chooseToken(logits, { temperature: 1, topK, topP }, uniform);

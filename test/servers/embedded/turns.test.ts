@@ -60,8 +60,9 @@ describe("a busy server", () => {
       order.push(name);
     };
     const queue = [];
-    for (let seq = 2; seq < 7; seq++)
-      queue.push(note("busy", await server.post("/forward_backward", pass(busy.model, seq, 96))));
+    // Number 2 comes last and lets all the others go at once.
+    for (const seq of [3, 4, 5, 6, 7, 2])
+      queue.push(note("busy", await server.post("/forward_backward", pass(busy.model, seq, 48))));
     const step = note("newcomer", await server.post("/optim_step", stepBody(newcomer.model, 2)));
     const prompt = { chunks: [{ type: "encoded_text", tokens: bytesOf("ab") }] };
     const sample = note(
@@ -69,8 +70,8 @@ describe("a busy server", () => {
       await server.post("/asample", { base_model: "builtin:tiny", prompt, sampling_params: { max_tokens: 8 } }),
     );
     await Promise.all([...queue, step, sample]);
-    expect(order.indexOf("newcomer")).toBeLessThan(3);
-    expect(order.indexOf("sample")).toBeLessThan(3);
+    expect(order.indexOf("newcomer")).toBeLessThan(4);
+    expect(order.indexOf("sample")).toBeLessThan(4);
     await server.server.close();
   });
 });

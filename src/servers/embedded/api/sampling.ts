@@ -42,7 +42,7 @@ export function samplingRoutes(state: ApiState): RouteTable {
         sampler?.calls.add(seq, { digest, requestId });
         const sampled = state.start(requestId, async () => ({
           type: "sample",
-          sample: await state.computer.run({ op: "sample", source, request }),
+          sample: await state.computer.run({ op: "sample", source, request, ticket: requestId }),
         }));
         if (sampler)
           void reportTo(state.completionsOf(sampler, Math.floor((seq ?? 0) / CLONE_SEQS)), requestId, sampled);

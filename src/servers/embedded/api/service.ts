@@ -55,9 +55,8 @@ export function serviceRoutes(state: ApiState): RouteTable {
         cursor: found.cursor,
       };
     },
-    // What is already being computed goes on; nobody waits for it any more.
-    "POST /api/v1/cancel_future": ({ body }) => {
-      futures.settle(body.string("request_id"), { ok: false, error: "The request was cancelled.", category: "user" });
+    "POST /api/v1/cancel_future": async ({ body }) => {
+      await computer.run({ op: "cancel", ticket: body.string("request_id") });
       return undefined;
     },
   };
