@@ -9,7 +9,7 @@ export interface Block {
 }
 
 const NEWLINE = 10;
-export const BLOCK_BYTES = 1 << 20;
+export const BLOCK_BYTES = 1 << 19;
 
 /** `blockBytes` is what a block has at least, except the last. */
 export async function* lineBlocks(

@@ -10,6 +10,8 @@ import { DEFAULT_LINE_BYTES, DEFAULT_TEST_SHARE, formatOptions, type ReadPlan } 
 import { Redactor } from "./redact.ts";
 import { formatNamed } from "./registry.ts";
 import { applyRules, damaged, RejectedRow, skipped } from "./row.ts";
+import type { RowBuffer } from "./rowbuffer.ts";
+import { SpanReader } from "./spans.ts";
 import type { BlockTally, Place } from "./tally.ts";
 import { type Condition, parseCondition } from "./where.ts";
 
@@ -21,6 +23,9 @@ export interface ReadRow {
 }
 
 export interface RowSink {
+  /** Where rows may be written to directly; `written` must follow. */
+  readonly out: RowBuffer;
+  written(keys: ConversationKeys | undefined): void;
   /** Whether no more rows are wanted. */
   isFull(): boolean;
   row(row: ReadRow): void;
@@ -46,6 +51,8 @@ export class LineReader {
   readonly #redactor: Redactor | undefined;
   readonly #count: Count | undefined;
   readonly #needsKeys: boolean;
+  readonly #maxLineBytes: number;
+  readonly #spans: SpanReader | undefined;
 
   private constructor(plan: ReadPlan, count: Count | undefined) {
     const { options } = plan;
@@ -55,6 +62,8 @@ export class LineReader {
     this.#conditions = (options.where ?? []).map(parseCondition);
     this.#redactor = options.redact && new Redactor(options.redact);
     this.#count = count;
+    this.#maxLineBytes = options.max_line_bytes ?? DEFAULT_LINE_BYTES;
+    this.#spans = SpanReader.for(plan);
     this.#needsKeys = options.dedupe !== undefined || options.sample !== undefined;
   }
 
@@ -76,15 +85,28 @@ export class LineReader {
       const found = bytes.indexOf(NEWLINE, start);
       const end = found < 0 ? bytes.length : found;
       lines += 1;
-      this.bytes(bytes.subarray(start, end), { line: lines, column: 1 }, isText, tally, sink);
+      if (!isText || !this.#span(bytes, start, end, tally, sink))
+        this.bytes(bytes.subarray(start, end), { line: lines, column: 1 }, isText, tally, sink);
       start = end + 1;
     }
     return { lines, end: start };
   }
 
+  /** Whether the line could be taken the short way. */
+  #span(bytes: Buffer, start: number, end: number, tally: BlockTally, sink: RowSink): boolean {
+    if (!this.#spans || end - start > this.#maxLineBytes) return false;
+    const row = this.#spans.line(bytes, start, end, sink.out);
+    if (!row) return false;
+    tally.lines += 1;
+    tally.emptyTurns += row.emptyTurns;
+    tally.toolTurns += row.toolTurns;
+    sink.written(row.keys);
+    return true;
+  }
+
   /** One value's bytes; white space alone is nothing. `isText`: they are known to be UTF-8. */
   bytes(bytes: Buffer, at: LineStart, isText: boolean, tally: BlockTally, sink: RowSink): void {
-    if (bytes.length > (this.#plan.options.max_line_bytes ?? DEFAULT_LINE_BYTES)) this.tooLong(at, tally);
+    if (bytes.length > this.#maxLineBytes) this.tooLong(at, tally);
     else if (!isText && !isUtf8(bytes)) {
       tally.lines += 1;
       tally.reject(damaged("not valid UTF-8"), () => ({ ...at, column: at.column + badByte(bytes) }));
@@ -94,7 +116,7 @@ export class LineReader {
   /** Counts a value that is longer than allowed. */
   tooLong(at: LineStart, tally: BlockTally): void {
     tally.lines += 1;
-    tally.reject(damaged(`longer than ${this.#plan.options.max_line_bytes ?? DEFAULT_LINE_BYTES} bytes`), () => at);
+    tally.reject(damaged(`longer than ${this.#maxLineBytes} bytes`), () => at);
   }
 
   #text(text: string, at: LineStart, tally: BlockTally, sink: RowSink): void {

@@ -3,6 +3,7 @@ import type { Block } from "./blocks.ts";
 import type { Half } from "./format.ts";
 import type { ConversationKeys } from "./keys.ts";
 import type { LineReader, RowSink } from "./reader.ts";
+import { RowBuffer } from "./rowbuffer.ts";
 import { BlockTally } from "./tally.ts";
 
 export interface BlockResult {
@@ -26,26 +27,34 @@ export function readBlock(
   from = 0,
   mostRows = Number.POSITIVE_INFINITY,
 ): BlockResult {
-  return collect((tally, sink) => reader.block(block, tally, sink, from), mostRows);
+  return collect((tally, sink) => reader.block(block, tally, sink, from), mostRows, block.bytes.length);
 }
 
-/** Runs a reading step and gathers what it gave. */
+/** Runs a reading step and gathers what it gave. `size`: bytes that the rows may take, a guess. */
 export function collect(
   step: (tally: BlockTally, sink: RowSink) => { readonly lines: number; readonly end: number },
   mostRows = Number.POSITIVE_INFINITY,
+  size?: number,
 ): BlockResult {
   const tally = new BlockTally();
-  const texts: string[] = [];
+  const out = new RowBuffer(size);
   const keys: ConversationKeys[] = [];
   const halves: Half[] = [];
+  let rowCount = 0;
+  const written = (found: ConversationKeys | undefined): void => {
+    rowCount += 1;
+    if (found) keys.push(found);
+  };
   const { lines, end } = step(tally, {
-    isFull: () => texts.length >= mostRows,
+    out,
+    written,
+    isFull: () => rowCount >= mostRows,
     row: (row) => {
-      texts.push(row.text);
-      if (row.keys) keys.push(row.keys);
+      out.text(row.text);
+      out.ascii("\n");
+      written(row.keys);
     },
     half: (half) => halves.push(half),
   });
-  const rows = texts.length > 0 ? Buffer.from(`${texts.join("\n")}\n`) : Buffer.alloc(0);
-  return { rows, rowCount: texts.length, keys, halves, lines, end, tally };
+  return { rows: out.take(), rowCount, keys, halves, lines, end, tally };
 }

@@ -48,10 +48,7 @@ async function answer(request: WorkRequest): Promise<WorkReply> {
 
 parentPort?.on("message", (request: WorkRequest) => {
   void answer(request).then((reply) => {
-    const isOwn =
-      "result" in reply &&
-      reply.result.rows.byteLength > 0 &&
-      reply.result.rows.byteLength === reply.result.rows.buffer.byteLength;
-    parentPort?.postMessage(reply, isOwn ? [reply.result.rows.buffer as ArrayBuffer] : []);
+    const rows = "result" in reply ? reply.result.rows.buffer : undefined;
+    parentPort?.postMessage(reply, rows ? [rows as ArrayBuffer] : []);
   });
 });
