@@ -40,6 +40,8 @@ function compile(source: string): RegExp {
 
 export class Redactor {
   readonly #detectors: readonly Detector[];
+  /** Texts of the last conversation in which nothing was found: a second look would find the same nothing. */
+  readonly #clean = new Set<string>();
 
   constructor(options: RedactOptions) {
     this.#detectors = [...ownDetectors(options), ...DETECTORS];
@@ -63,8 +65,10 @@ export class Redactor {
     // What is replaced may leave something beside it that now stands alone, so a second look follows.
     const clean = (text: string): string => {
       const once = this.#replace(text, placeholder);
+      if (once === text) this.#clean.add(text);
       return once === text ? text : this.#replace(once, placeholder);
     };
+    this.#clean.clear();
     return mapStrings(conversation, clean) as C;
   }
 
@@ -72,6 +76,7 @@ export class Redactor {
   survivors(conversation: Conversation): string[] {
     const found = new Set<string>();
     const look = (text: string): string => {
+      if (this.#clean.has(text)) return text;
       this.#replace(text, (type) => {
         found.add(type);
         return "";

@@ -44,8 +44,9 @@ const TOKENS = [
   "\\d{8,10}:AA[A-Za-z0-9_-]{33}",
 ];
 
-const HAS_TOKEN_HINT =
-  /sk[-_]|k_(?:live|test)|whsec_|A(?:KIA|SIA|GPA|IDA|ROA|NPA|C[0-9a-f]{4})|gh[pousr]_|github_pat|glpat|xox|xapp|AIza|GOCSPX|ya29|hf_|npm_|pypi-|SG\.|dop_|gsk_|xai|pplx|fw_|lsv2|tvly|r8_|tml|dckr|shpat|hvs|rubygems|sntrys|nvapi|csk|key-|SK[0-9a-f]{4}|:AA/;
+/** Every token has a separator before a long run, begins with capitals and runs on, or is a Telegram bot's. */
+const MAY_BE_TOKEN = /[_.-][\w-]{9}|[A-Z]{2}[A-Za-z0-9]{14}|\d:AA/;
+const MAY_BE_ASSIGNED = /[:=]["'\s]{0,7}[^\s"']{8}|[bB](?:earer|asic|EARER|ASIC) /;
 
 /** `password = …`, `"api_key": "…"`, `Authorization: Bearer …`: the value after a name that says it is secret. */
 const ASSIGNED =
@@ -79,12 +80,12 @@ export const DETECTORS: readonly Detector[] = [
   },
   {
     type: "KEY",
-    hint: (text) => HAS_TOKEN_HINT.test(text),
+    hint: (text) => MAY_BE_TOKEN.test(text),
     pattern: new RegExp(`(?<![A-Za-z0-9_])(?:${TOKENS.join("|")})(?![A-Za-z0-9])`, "g"),
   },
   {
     type: "SECRET",
-    hint: (text) => /secret|key|token|passw|pwd|bearer|basic/i.test(text),
+    hint: (text) => MAY_BE_ASSIGNED.test(text),
     pattern: ASSIGNED,
     hasPrefix: true,
     accepts: isSecretValue,
@@ -126,7 +127,7 @@ export const DETECTORS: readonly Detector[] = [
   },
   {
     type: "IP",
-    hint: (text) => /[0-9a-f]{0,4}:[0-9a-f]{0,4}:/i.test(text),
+    hint: (text) => /:[0-9a-fA-F]{0,4}:/.test(text),
     pattern: /(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])/gi,
     accepts: isIpv6,
     same: (match) => match.toLowerCase(),
