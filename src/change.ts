@@ -54,6 +54,8 @@ export interface Busy {
   readonly owner: string;
   readonly step?: number;
   readonly steps?: number;
+  /** What is being made. */
+  readonly lineage?: Lineage;
 }
 
 /** What an action is expected to take, from this run's own measured rates. */

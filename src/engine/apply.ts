@@ -3,6 +3,7 @@
  * lease of each address it works on; stores each record as soon as its change is done. Nothing below prints: progress is
  * events, and the result is a value also where something failed.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../address.ts";
 import type { Change } from "../change.ts";
 import { type Diagnostic, diagnostic, hasErrors, RlcliError } from "../diagnostic.ts";
@@ -12,6 +13,7 @@ import {
   draftOf,
   type HeldLease,
   type Identity,
+  type Kind,
   type Kinds,
   type Observation,
   type Outcome,
@@ -110,42 +112,119 @@ async function applyOne(input: ApplyInput, change: Change, records: Map<Address,
   try {
     const kind = input.kinds.get(change.kind);
     if (!kind) throw new Error(`no kind ${change.kind}`);
-    if (change.busy && change.action === "none" && kind.attach) {
-      // Someone else holds the lease; whoever attaches only watches, so none is taken here.
-      const outcome = await kind.attach(contextOf(input, change, records, undefined));
-      return {
-        status: outcome.status,
-        diagnostics: "diagnostics" in outcome ? outcome.diagnostics : [],
-        ...summaryOf(outcome),
-      };
-    }
-    return await withLease(input.store, change.address, "rlcli apply", async (lease) => {
-      const before = await input.store.read(change.address);
-      const planned = input.records.get(change.address);
-      // A worker that was paused for this change has stored its end since.
-      if (before?.version !== planned?.version && !change.busy) {
-        throw new RlcliError(
-          diagnostic("RL3002", `The record of ${change.address} has changed since the plan was made. Plan again.`, {
-            address: change.address,
-          }),
-        );
-      }
-      if (before) records.set(change.address, before);
-      const context = contextOf(input, change, records, lease);
-      const outcome = await kind.act(context);
-      const stored = await storeOutcome(input, context, outcome, lease.record.token);
-      await rereadRecord(input, change.address, records);
-      const failed = hasErrors(stored) && outcome.status === "done";
-      return {
-        status: failed ? "failed" : outcome.status,
-        diagnostics: [...("diagnostics" in outcome ? outcome.diagnostics : []), ...stored],
-        ...summaryOf(outcome),
-      };
-    });
+    if (change.busy && change.action === "none") return await attachTo(input, kind, change, records, undefined);
+    return await inTurn(input, kind, change, records);
   } catch (error) {
     if (error instanceof RlcliError) return { status: "failed", diagnostics: error.diagnostics };
     throw error;
   }
+}
+
+/** How long another apply may hold an address before this one gives up on it. */
+const LEASE_WAIT_MS = 30_000;
+const LEASE_POLL_MS = 250;
+
+/**
+ * Works under the address's lease. Where another apply holds it, that one is doing the same or something else: a worker on the very
+ * thing that is planned is watched, anyone else is waited for.
+ */
+async function inTurn(
+  input: ApplyInput,
+  kind: Kind,
+  change: Change,
+  records: Map<Address, StateRecord>,
+): Promise<ChangeResult> {
+  for (let waitedMs = 0; ; waitedMs += LEASE_POLL_MS) {
+    try {
+      return await withLease(input.store, change.address, "rlcli apply", (lease) =>
+        actUnder(lease, input, kind, change, records),
+      );
+    } catch (error) {
+      const isHeld = error instanceof RlcliError && error.diagnostics[0]?.code === "RL3003";
+      if (!isHeld || waitedMs >= LEASE_WAIT_MS || input.stop.aborted) throw error;
+      const seen = await lookAgain(input, kind, change.address, records);
+      const { lineage } = seen.busy ?? {};
+      const isOurs = lineage?.hash === change.after?.hash && lineage?.incarnation === change.after?.incarnation;
+      if (lineage && !isOurs) throw error;
+      if (lineage) return attachTo(input, kind, change, records, seen);
+      await sleep(LEASE_POLL_MS);
+    }
+  }
+}
+
+function lookAgain(
+  input: ApplyInput,
+  kind: Kind,
+  address: Address,
+  records: ReadonlyMap<Address, StateRecord>,
+): Promise<Observation<unknown>> {
+  return kind.read({
+    project: input.project,
+    address,
+    node: input.spec?.nodes.get(address),
+    record: records.get(address),
+    recordOf: (other) => records.get(other),
+    nodeOf: (other) => input.spec?.nodes.get(other),
+    signal: input.kill,
+  });
+}
+
+/** Someone else holds the lease; whoever attaches only watches, so none is taken here. */
+async function attachTo(
+  input: ApplyInput,
+  kind: Kind,
+  change: Change,
+  records: Map<Address, StateRecord>,
+  seen: Observation<unknown> | undefined,
+): Promise<ChangeResult> {
+  if (!kind.attach) return { status: "done", diagnostics: [] };
+  const context = contextOf(input, change, records, undefined);
+  const outcome = await kind.attach(seen ? { ...context, observation: seen } : context);
+  await rereadRecord(input, change.address, records);
+  return {
+    status: outcome.status,
+    diagnostics: "diagnostics" in outcome ? outcome.diagnostics : [],
+    ...summaryOf(outcome),
+  };
+}
+
+async function actUnder(
+  lease: HeldLease,
+  input: ApplyInput,
+  kind: Kind,
+  change: Change,
+  records: Map<Address, StateRecord>,
+): Promise<ChangeResult> {
+  const before = await input.store.read(change.address);
+  const planned = input.records.get(change.address);
+  // A worker that was paused for this change has stored its end since.
+  if (before?.version !== planned?.version && !change.busy) {
+    if (!isDone(change, before)) {
+      const detail = `The record of ${change.address} has changed since the plan was made. Plan again.`;
+      throw new RlcliError(diagnostic("RL3002", detail, { address: change.address }));
+    }
+    if (before) records.set(change.address, before);
+    return { status: "done", diagnostics: [], summary: "already done by another apply" };
+  }
+  if (before) records.set(change.address, before);
+  const context = contextOf(input, change, records, lease);
+  const outcome = await kind.act(context);
+  const stored = await storeOutcome(input, context, outcome, lease.record.token);
+  await rereadRecord(input, change.address, records);
+  const failed = hasErrors(stored) && outcome.status === "done";
+  return {
+    status: failed ? "failed" : outcome.status,
+    diagnostics: [...("diagnostics" in outcome ? outcome.diagnostics : []), ...stored],
+    ...summaryOf(outcome),
+  };
+}
+
+/** Whether another apply has meanwhile brought about exactly what this change is to. */
+function isDone({ action, after }: Change, record: StateRecord | undefined): boolean {
+  if (action === "destroy" || action === "forget") return record === undefined;
+  // The same lineage may be longer than it was: only what makes or replaces a thing is known to be done by its lineage.
+  if (action !== "create" && action !== "replace") return false;
+  return record?.status === "ready" && record.hash === after?.hash && record.incarnation === after.incarnation;
 }
 
 /** What the change left, for those that come after it. A state that cannot be read now has been reported by its write. */

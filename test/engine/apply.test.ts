@@ -130,25 +130,41 @@ describe("applyChanges", () => {
     expect(highest).toEqual({ gpu: 3, cpu: 1 });
   });
 
-  test("two applies at once: the second is refused where the first works", async () => {
+  test("two applies of one spec at once: each waits for the other where it must, and all is done once", async () => {
     const [world, state] = [newWorld(), newMemoryState()];
-    const second = { result: undefined as Awaited<ReturnType<typeof apply>> | undefined };
-    world.before = async (address) => {
-      if (address === "dataset.d" && !second.result) {
-        const other = { ...world, before: undefined as unknown as NonNullable<FakeWorld["before"]> };
-        second.result = await apply({ "dataset.d": { content: "a" } }, other, state);
-      }
+    world.before = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
       return undefined;
     };
-    const { counts } = await apply({ "dataset.d": { content: "a" } }, world, state);
-    expect(second.result?.diagnostics.map((d) => d.code)).toEqual(["RL3003"]);
-    expect(counts.done).toBe(1);
+    const [one, two] = await Promise.all([apply(CHAIN, world, state), apply(CHAIN, world, state)]);
+    expect([one.diagnostics, two.diagnostics]).toEqual([[], []]);
+    expect([one.counts.done, two.counts.done]).toEqual([5, 5]);
+    expect([...world.log].sort()).toEqual(
+      Object.keys(CHAIN)
+        .map((address) => `create ${address}`)
+        .sort(),
+    );
+    expect(await pending(CHAIN, world, state)).toEqual([]);
+  });
+
+  test("two applies of different specs at once: what the other made otherwise is not overwritten", async () => {
+    const [world, state] = [newWorld(), newMemoryState()];
+    world.before = async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return undefined;
+    };
+    const ends = await Promise.all([
+      apply({ "dataset.d": { content: "a" } }, world, state),
+      apply({ "dataset.d": { content: "b" } }, world, state),
+    ]);
+    expect(ends.flatMap((end) => end.diagnostics.map((d) => d.code))).toEqual(["RL3002"]);
+    expect(world.log).toEqual(["create dataset.d"]);
   });
 
   test("a record that changed since the plan is not overwritten", async () => {
     const [world, state] = [newWorld(), newMemoryState()];
     world.before = async (address) => {
-      if (address === "server.gpu") await apply({ "dataset.d": { content: "a" } }, newWorld(), state);
+      if (address === "server.gpu") await apply({ "dataset.d": { content: "b" } }, newWorld(), state);
       return undefined;
     };
     const { diagnostics } = await apply(

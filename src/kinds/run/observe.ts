@@ -68,7 +68,9 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
     if (!progress.order) continue;
     if (progress.workerAlive && progress.worker) {
       const { process } = progress.worker;
-      busy = { folder, who: { owner: `worker of ${address} (pid ${process.pid})`, step: progress.step } };
+      const { generation: hash, incarnation } = progress.order;
+      const lineage = { hash, incarnation };
+      busy = { folder, who: { owner: `worker of ${address} (pid ${process.pid})`, step: progress.step, lineage } };
     }
     kept.push(await keptOf(folder, progress, lister));
   }
