@@ -284,7 +284,11 @@ class Conversion {
     if (this.#tally.damaged <= maxErrors) return;
     const worst = this.#tally.statistics().rejected.find((r) => r.kind === "damaged");
     if (!worst) return;
-    const { detail, range } = damagedDiagnostic(worst, format?.expected ?? expectedShapes(), "error");
+    const { detail, range } = damagedDiagnostic(
+      worst,
+      format?.expected ?? expectedShapes(Object.values(this.#tally.statistics().formats)),
+      "error",
+    );
     const borne = maxErrors === 0 ? "No damaged line is allowed" : `More than ${maxErrors} lines are damaged`;
     fail("RL6014", `${borne}. ${detail}`, { range });
   }
@@ -357,5 +361,8 @@ async function* valuesOf(head: Buffer, layout: "values" | "array"): AsyncGenerat
   }
 }
 
-/** The forms that a diagnostic shows when nothing was recognised. */
-export const expectedShapes = (): string => FORMATS.map((f) => `${f.name}: ${f.expected}`).join("; ");
+/** The forms that a diagnostic shows: those of the formats that were found, or all where none was. */
+export function expectedShapes(found: readonly string[] = []): string {
+  const shown = FORMATS.filter((f) => found.length === 0 || found.includes(f.name));
+  return shown.map((f) => (shown.length === 1 ? f.expected : `${f.name}: ${f.expected}`)).join("; ");
+}

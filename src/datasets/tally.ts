@@ -139,7 +139,7 @@ export function damagedDiagnostic(lines: RejectedLines, expected: string, severi
   const place = /^(.*):(\d+):(\d+)$/s.exec(lines.places[0] ?? "");
   const at = { line: Number(place?.[2] ?? 1), column: Number(place?.[3] ?? 1), offset: 0 };
   const range = { file: place?.[1] ?? "", start: at, end: at };
-  const excerpt = lines.excerpts?.[0] ? ` There stands: ${lines.excerpts[0]}` : "";
+  const excerpt = lines.excerpts?.[0] ? ` There stands \`${lines.excerpts[0]}\`.` : "";
   const detail = `Left out ${describeRejected(lines)}.${excerpt} A line should look like ${expected}.`;
   return diagnostic(severity ? "RL6014" : "RL6005", detail, { range });
 }

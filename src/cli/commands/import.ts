@@ -65,7 +65,13 @@ export async function importRows(
   if (!isWhole) return EXIT.done;
   const counts = tally.statistics();
   if (counts.rows === 0) fail("RL6004", noRows(files, counts));
-  showStatistics(context, flags, counts, statistics, request.format?.expected ?? expectedShapes());
+  showStatistics(
+    context,
+    flags,
+    counts,
+    statistics,
+    request.format?.expected ?? expectedShapes(Object.values(counts.formats)),
+  );
   return EXIT.done;
 }
 
