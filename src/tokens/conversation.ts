@@ -24,4 +24,6 @@ export interface TokenDatum {
   readonly tokens: Int32Array;
   /** [N] */
   readonly weights: Float32Array;
+  /** The conversation's own weight, which is in `weights` already. 1 where absent. */
+  readonly factor?: number;
 }

@@ -23,13 +23,14 @@ const sum = (values: Float32Array): number => values.reduce((a, b) => a + b, 0);
 
 /**
  * `token`: every weight is divided by the sum of all weights of the batch. `sequence`: by the sum over its own datum and
- * the number of datums.
+ * the number of datums, where a datum of a weighted conversation counts as its factor.
  */
 export function buildBatch(datums: readonly TokenDatum[], normalize: SupervisedSettings["normalize"]): Batch {
   const total = datums.reduce((t, d) => t + sum(d.weights.subarray(1)), 0);
-  const data = datums.map(({ tokens, weights }): Datum => {
+  const factors = datums.reduce((f, d) => f + (d.factor ?? 1), 0);
+  const data = datums.map(({ tokens, weights, factor = 1 }): Datum => {
     const own = weights.slice(1);
-    const divisor = normalize === "token" ? total : sum(own) * datums.length;
+    const divisor = normalize === "token" ? total : (sum(own) * factors) / factor;
     return {
       input: tokens.slice(0, -1),
       lossInputs: { target_tokens: tokens.slice(1), weights: own.map((w) => w / divisor) },

@@ -135,7 +135,11 @@ function renderRow(row: Row, { renderer, settings }: RowStoreInput) {
 
 /** The rendering with its loss weights scaled by the row's own. At 0 nothing is left to train. */
 function weighed(rendering: Rendering, weight: number): Rendering {
-  const datums = rendering.datums.map((datum) => ({ ...datum, weights: datum.weights.map((w) => w * weight) }));
+  const datums = rendering.datums.map((datum) => ({
+    ...datum,
+    weights: datum.weights.map((w) => w * weight),
+    factor: weight,
+  }));
   return { ...rendering, datums: weight === 0 ? [] : datums };
 }
 
