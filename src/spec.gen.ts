@@ -138,7 +138,7 @@ export interface DatasetBlock {
     /**
      * Form of the files; `auto` looks and says what it saw.
      */
-    readonly format?: "auto" | "messages" | "openai" | "anthropic" | "langsmith" | "litellm";
+    readonly format?: "auto" | "messages" | "openai" | "anthropic" | "langsmith" | "litellm" | "langfuse" | "otel" | "alpaca";
     /**
      * Files, globs or folders, relative to the spec; a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.
      *

@@ -553,7 +553,10 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
      "openai",
      "anthropic",
      "langsmith",
-     "litellm"
+     "litellm",
+     "langfuse",
+     "otel",
+     "alpaca"
     ],
     "examples": [
      "openai"

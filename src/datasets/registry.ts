@@ -1,18 +1,24 @@
 /** All import formats, in the order in which `auto` asks them: the more particular ones first. */
 import { fail } from "../diagnostic.ts";
 import type { Format } from "./format.ts";
+import { alpacaFormat } from "./formats/alpaca.ts";
 import { anthropicFormat } from "./formats/anthropic.ts";
+import { langfuseFormat } from "./formats/langfuse.ts";
 import { langsmithFormat } from "./formats/langsmith.ts";
 import { litellmFormat } from "./formats/litellm.ts";
 import { messagesFormat } from "./formats/messages.ts";
 import { openaiFormat } from "./formats/openai.ts";
+import { otelFormat } from "./formats/otel.ts";
 
 export const FORMATS: readonly Format[] = [
   langsmithFormat,
   litellmFormat,
+  otelFormat,
+  langfuseFormat,
   anthropicFormat,
   openaiFormat,
   messagesFormat,
+  alpacaFormat,
 ];
 
 export function formatNamed(name: string): Format {

@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { convert, type ImportOptions } from "../../src/datasets/convert.ts";
-import { formatNamed } from "../../src/datasets/registry.ts";
+import { FORMATS, formatNamed } from "../../src/datasets/registry.ts";
 import { findSources, openSource } from "../../src/datasets/sources.ts";
 import { Tally } from "../../src/datasets/tally.ts";
 
@@ -31,16 +31,7 @@ async function run(name: string, threads?: number) {
 test("there are many cases, of every kind", () => {
   expect(cases.length).toBeGreaterThanOrEqual(120);
   const kinds = new Set(cases.map((name) => name.replace(/-.*/, "")));
-  expect([...kinds].sort()).toEqual([
-    "anthropic",
-    "langsmith",
-    "litellm",
-    "messages",
-    "openai",
-    "redact",
-    "rule",
-    "source",
-  ]);
+  expect([...kinds].sort()).toEqual([...FORMATS.map((f) => f.name), "redact", "rule", "source"].sort());
 });
 
 describe.each(cases)("%s", (name) => {
