@@ -43,8 +43,4 @@ export interface Format {
   detects(value: unknown): boolean;
   /** Throws `RejectedRow` for a line that is not what the format says. */
   read(value: unknown, options: FormatOptions): FormatResult;
-  /** The value that two halves of a batch make together, as `read` takes it. */
-  join?(request: unknown, result: unknown): unknown;
-  /** For logs whose files are one conversation over many lines: the lines' values of one file, to one value for `read`. */
-  readonly isSession?: boolean;
 }

@@ -88,7 +88,6 @@ export const anthropicFormat: Format = {
     return looksLikeResponse(value);
   },
   read,
-  join: (request, response) => ({ request, response }),
 };
 
 function looksLikeResponse(value: JsonRecord): boolean {

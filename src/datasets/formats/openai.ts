@@ -137,5 +137,4 @@ export const openaiFormat: Format = {
       : hasHalf(REQUEST_KEYS) && findPrompt(value) !== undefined;
   },
   read,
-  join: (request, response) => ({ request, response }),
 };
