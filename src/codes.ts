@@ -329,7 +329,8 @@ export const CODES = table({
   },
   RL6011: {
     summary: "Redaction pattern cannot be used",
-    explanation: "A pattern given for redaction is not a regular expression, or it also matches nothing and so would match everywhere.",
+    explanation:
+      "A pattern given for redaction is not a regular expression, or it also matches nothing and so would match everywhere.",
   },
   RL6012: {
     summary: "Redaction left something behind",
@@ -338,7 +339,8 @@ export const CODES = table({
   },
   RL6013: {
     summary: "Import condition cannot be read",
-    explanation: "A condition on log lines is NAME OPERATOR VALUE, such as `metadata.env=prod`, with one of = != > >= < <= ~.",
+    explanation:
+      "A condition on log lines is NAME OPERATOR VALUE, such as `metadata.env=prod`, with one of = != > >= < <= ~.",
   },
   RL6014: {
     summary: "Too many damaged lines",
