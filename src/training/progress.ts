@@ -1,6 +1,5 @@
 /** What a run record says, read without network and without changing anything: for plans, status and drift. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { type Diagnostic, diagnostic, messageOf } from "../diagnostic.ts";
 import { readJsonLines } from "../files.ts";
 import { isAlive } from "../process.ts";
@@ -26,7 +25,7 @@ export interface RunProgress {
 
 /** Reads a record that may be missing, half-written or damaged: damage is in the diagnostics (RL3007). */
 export function readRunRecord(folder: string): RunProgress {
-  const path = (file: keyof typeof RECORD_FILES) => join(folder, RECORD_FILES[file]);
+  const path = (file: keyof typeof RECORD_FILES) => `${folder}/${RECORD_FILES[file]}`;
   const diagnostics: Diagnostic[] = [];
   const order = readObject<RunOrder>(path("order"), diagnostics);
   const worker = readObject<WorkerStatus>(path("worker"), diagnostics);
@@ -55,7 +54,7 @@ export function readRunRecord(folder: string): RunProgress {
  * metrics, which grow with every step, are left alone. Whoever trains on reads them and reports what is damaged.
  */
 export function readRunSummary(folder: string): RunProgress {
-  const path = (file: keyof typeof RECORD_FILES) => join(folder, RECORD_FILES[file]);
+  const path = (file: keyof typeof RECORD_FILES) => `${folder}/${RECORD_FILES[file]}`;
   const diagnostics: Diagnostic[] = [];
   const worker = readObject<WorkerStatus>(path("worker"), diagnostics);
   if (worker?.end?.status !== "complete") return readRunRecord(folder);

@@ -98,7 +98,7 @@ export function runsWithRecords(dataFolder: string): readonly Address[] {
 
 function recordFolders(folder: string): readonly string[] {
   return list(folder).flatMap((generation) =>
-    list(join(folder, generation)).map((incarnation) => join(folder, generation, incarnation)),
+    list(`${folder}/${generation}`).map((incarnation) => `${folder}/${generation}/${incarnation}`),
   );
 }
 
