@@ -5,6 +5,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { stringify } from "yaml";
+import { escapeInterpolation } from "../config/interpolate.ts";
 import { fail } from "../diagnostic.ts";
 import { digestJson, shortDigest } from "../digest.ts";
 import { writeFileWhole } from "../files.ts";
@@ -27,8 +28,10 @@ export function adhocSpec(context: CommandContext, verb: string, body: object, i
   return { file, text };
 }
 
+/** What was typed is meant as it stands: `${` in a path is no reference of the spec language. */
 export function specText(body: object): string {
-  return stringify({ rlcli: 1, project: "adhoc", ...body });
+  const literal = (_: unknown, value: unknown) => (typeof value === "string" ? escapeInterpolation(value) : value);
+  return stringify({ rlcli: 1, project: "adhoc", ...body }, literal);
 }
 
 export interface ServerChoice {

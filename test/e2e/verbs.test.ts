@@ -95,6 +95,12 @@ describe("import | train sl", () => {
     project.ok("train", "sl", "--dataset", "traces.jsonl", "--model", "builtin:tiny", "--dry-run");
   });
 
+  test("a file whose name looks like a reference is that file", () => {
+    const project = newProject({ "${var.x}.jsonl": dump });
+    const run = project.run(["train", "sl", "--dataset", "${var.x}.jsonl", "--model", "builtin:tiny", "--dry-run"]);
+    expect(run.code, run.err).toBe(0);
+  });
+
   test("what is missing is said, not guessed", () => {
     const project = newProject();
     const noModel = project.run(["train", "sl", "--dataset", "traces.jsonl"]);
