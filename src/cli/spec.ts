@@ -1,7 +1,6 @@
 /** Loading the spec that a command works on. */
 import { type LoadResult, loadSpec } from "../config/load.ts";
 import { type Diagnostic, diagnostic, RlcliError } from "../diagnostic.ts";
-import type { Spec } from "../spec.ts";
 import type { CommandContext } from "./context.ts";
 import { DEFAULT_SPEC_FILE, type SpecOptions } from "./options.ts";
 
@@ -27,12 +26,4 @@ export async function loadSpecFor(context: CommandContext, options: Partial<Spec
     env: context.env,
     cwd: context.cwd,
   });
-}
-
-/** The spec, for a command that needs it whole: warnings are printed, errors thrown. */
-export async function requireSpec(context: CommandContext, options: Partial<SpecOptions>): Promise<Spec> {
-  const { spec, diagnostics } = await loadSpecFor(context, options);
-  if (spec === undefined) throw new RlcliError(diagnostics);
-  context.report(diagnostics);
-  return spec;
 }

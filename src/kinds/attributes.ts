@@ -1,6 +1,6 @@
 /** What the kinds share in turning a block into an identity. */
 import type { KindName } from "../address.ts";
-import { type BlockName, fieldAt } from "../config/fields.ts";
+import { fieldOf } from "../config/changes.ts";
 import { digestJson } from "../digest.ts";
 import type { Identity, Upstream } from "../kind.ts";
 import type { ChangeRule, SpecAttribute, SpecNode } from "../spec.ts";
@@ -8,7 +8,7 @@ import { isSecret, type Json, type Value } from "../value.ts";
 
 /** The `x-change` of a path of a kind's block; what the schema no longer knows is an update. */
 export function ruleOf(kind: KindName, path: string): ChangeRule {
-  return fieldAt(kind as BlockName, path)?.change ?? "update";
+  return fieldOf(kind, path)?.change ?? "update";
 }
 
 /** Values that make a thing what it is: written leaves whose change replaces it, without names and defaults. */

@@ -4,7 +4,7 @@
  */
 import { type Address, kindOf } from "../address.ts";
 import type { Action, Change, Drift } from "../change.ts";
-import { type Diagnostic, diagnostic, hasErrors } from "../diagnostic.ts";
+import { type Diagnostic, diagnostic } from "../diagnostic.ts";
 import type { Decision, Identity, Kind, Kinds, Observation, Upstream } from "../kind.ts";
 import type { Reference, Spec, SpecNode } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
@@ -292,8 +292,4 @@ function kindFor(kinds: Kinds, address: Address): Kind {
   const kind = kinds.get(kindOf(address));
   if (!kind) throw new Error(`no kind for ${address}`);
   return kind;
-}
-
-export function planFailed(result: PlanResult): boolean {
-  return hasErrors(result.diagnostics);
 }

@@ -35,7 +35,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
       `\`${run}\` names a run of the spec, and ${option} says to ask something else. Leave one of them out.`,
     );
   }
-  const prompt = flags.prompt ?? readStdin(context);
+  const prompt = flags.prompt ?? readStdin();
   const target = await openTarget(context, flags);
   const weights = await checkpointOf(target, run, flags);
   const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
@@ -130,11 +130,10 @@ async function onlyRun({ open }: Target): Promise<string> {
   );
 }
 
-function readStdin(context: CommandContext): string {
+function readStdin(): string {
   if (process.stdin.isTTY) fail("RL9003", "There is no prompt: give --prompt TEXT, or pipe one in.");
   const text = readFileSync(0, "utf8").replace(/\r?\n$/, "");
   if (text === "") fail("RL9003", "The prompt on standard input is empty.");
-  void context;
   return text;
 }
 

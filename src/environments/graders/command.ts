@@ -7,7 +7,7 @@
  * A program that takes too long, or ends, is killed with all it started, and another is started for the next question.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
-import { fail, messageOf } from "../../diagnostic.ts";
+import { diagnostic, fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import type { Grade, GradeRequest, Grader } from "../grader.ts";
 import { Pool } from "../pool.ts";
 import { readGrade } from "./answer.ts";
@@ -136,7 +136,8 @@ class GraderProcess {
   #rejectWaiting(reason: string): void {
     const words = this.#stderr.trim() === "" ? "" : ` It said: ${this.#stderr.trim()}`;
     const isStart = reason.startsWith("cannot be started");
-    this.#waiting?.reject(failure(isStart ? "RL7102" : "RL7103", `${this.#name} ${reason}.${words}`));
+    const problem = diagnostic(isStart ? "RL7102" : "RL7103", `${this.#name} ${reason}.${words}`);
+    this.#waiting?.reject(new RlcliError(problem));
   }
 }
 
@@ -145,12 +146,4 @@ function oneLine(question: object): string {
   return JSON.stringify(question)
     .replace(/\u2028/g, "\\u2028")
     .replace(/\u2029/g, "\\u2029");
-}
-
-function failure(code: "RL7102" | "RL7103", detail: string): unknown {
-  try {
-    return fail(code, detail);
-  } catch (error) {
-    return error;
-  }
 }

@@ -6,7 +6,7 @@
 import { existsSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
-import { fail, type RlcliError } from "../../diagnostic.ts";
+import { diagnostic, fail, RlcliError } from "../../diagnostic.ts";
 import type { Grade, GradeRequest, Grader } from "../grader.ts";
 import { Pool } from "../pool.ts";
 import { readGrade } from "./answer.ts";
@@ -98,7 +98,7 @@ class GraderThread {
       const giveUp = (reason: string) => {
         settle();
         void this.close();
-        reject(problem(`${who} ${reason}.`));
+        reject(new RlcliError(diagnostic("RL7103", `${who} ${reason}.`)));
       };
       const timer = setTimeout(() => giveUp(`did not answer within ${timeoutMs / 1000} s`), timeoutMs);
       const onAbort = () => giveUp("was interrupted");
@@ -123,11 +123,3 @@ class GraderThread {
 
 const HINT =
   "It must export a function `grade`, or one as its default. TypeScript needs Node 22.18 or later; on older ones write it in JavaScript.";
-
-function problem(detail: string): RlcliError {
-  try {
-    return fail("RL7103", detail);
-  } catch (error) {
-    return error as RlcliError;
-  }
-}

@@ -3,7 +3,7 @@ import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHeader } from "../../files.ts";
-import { type ProcessIdentity, processIdentity, signalProcess } from "../../process.ts";
+import { isAlive, processIdentity, signalProcess } from "../../process.ts";
 import type { RunEnd, RunEvent, WorkerStatus } from "../../run-record.ts";
 
 const POLL_MS = 100;
@@ -34,7 +34,7 @@ export async function attachWorker(folder: string, pid: number, options: AttachO
   let hasAsked = false;
   for (;;) {
     // Liveness is looked at before the files: whatever a dead worker wrote is then there to be read.
-    const isRunning = identity !== undefined && isSame(identity);
+    const isRunning = identity !== undefined && isAlive(identity);
     for (const event of tail.read()) options.onEvent(event);
     if (!isRunning) return readStatus(folder)?.process.pid === pid ? readStatus(folder)?.end : undefined;
     if (options.kill.aborted) signalProcess(identity, "SIGKILL");
@@ -44,10 +44,6 @@ export async function attachWorker(folder: string, pid: number, options: AttachO
     }
     await sleep(POLL_MS);
   }
-}
-
-function isSame(identity: ProcessIdentity): boolean {
-  return processIdentity(identity.pid)?.startTime === identity.startTime;
 }
 
 /** Waits until a started worker has the lease and its record is stored; false if it ended before. */

@@ -6,7 +6,6 @@
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fail, messageOf } from "../../diagnostic.ts";
-import { writeFileWhole } from "../../files.ts";
 
 /** Row-major float32 values. */
 export interface Tensor {
@@ -156,9 +155,4 @@ export function encodeTensors(tensors: Tensors): Uint8Array {
     offset += data.byteLength;
   }
   return out;
-}
-
-/** Writes one file whole. */
-export function writeTensors(path: string, tensors: Tensors, options: { durable?: boolean } = {}): void {
-  writeFileWhole(path, encodeTensors(tensors), options);
 }

@@ -25,7 +25,7 @@ export async function sameExpression(a: string, b: string): Promise<boolean> {
     const [left, right] = [ce.parse(a), ce.parse(b)];
     if (!left.isValid || !right.isValid) return withoutSpace(a) === withoutSpace(b);
     if (left.isEqual(right) === true) return true;
-    return sameEquation(ce, left, right) || sameAtPoints(ce, left, right);
+    return sameEquation(ce, left, right) || sameAtPoints(left, right);
   } catch {
     // What the parser chokes on is compared as text.
     return withoutSpace(a) === withoutSpace(b);
@@ -40,7 +40,7 @@ function sameEquation(ce: ComputeEngine, a: Expression, b: Expression): boolean 
   if (!left || !right) return false;
   const difference = ce.function("Subtract", [left[0], left[1]]);
   const other = ce.function("Subtract", [right[0], right[1]]);
-  return sameAtPoints(ce, difference, other) || sameAtPoints(ce, difference, ce.function("Negate", [other]));
+  return sameAtPoints(difference, other) || sameAtPoints(difference, ce.function("Negate", [other]));
 }
 
 function sides(expression: Expression): readonly [Expression, Expression] | undefined {
@@ -49,7 +49,7 @@ function sides(expression: Expression): readonly [Expression, Expression] | unde
   return operands?.length === 2 ? [operands[0] as Expression, operands[1] as Expression] : undefined;
 }
 
-function sameAtPoints(ce: ComputeEngine, a: Expression, b: Expression): boolean {
+function sameAtPoints(a: Expression, b: Expression): boolean {
   const names = [...new Set([...a.unknowns, ...b.unknowns])].sort();
   if (names.length > POINTS.length) return false;
   let compared = 0;
@@ -62,7 +62,6 @@ function sameAtPoints(ce: ComputeEngine, a: Expression, b: Expression): boolean 
     compared += 1;
     if (names.length === 0) break;
   }
-  void ce;
   return compared >= Math.min(2, Math.max(1, names.length === 0 ? 1 : 2));
 }
 

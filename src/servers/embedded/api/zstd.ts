@@ -10,9 +10,6 @@ type Decompress = (bytes: Uint8Array, options: { readonly maxOutputLength: numbe
 const { zstdDecompress } = zlib as { zstdDecompress?: Parameters<typeof promisify>[0] };
 const decompressZstd = zstdDecompress && (promisify(zstdDecompress) as unknown as Decompress);
 
-/** Whether this runtime decompresses zstd. */
-export const hasZstd = decompressZstd !== undefined;
-
 /** The body in the clear. 415 for encodings that are not read, 422 for bytes that are not what the header says. */
 export async function decompress(bytes: Buffer, encoding: string | undefined, limitBytes: number): Promise<Buffer> {
   if (encoding === undefined || encoding === "identity") return bytes;

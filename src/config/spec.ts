@@ -1,1 +1,0 @@
-export type { ChangeRule, Reference, Spec, SpecAttribute, SpecInput, SpecNode } from "../spec.ts";
