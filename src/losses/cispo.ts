@@ -1,8 +1,8 @@
 /** CISPO: −sg(clip(r, lo, hi))·A·ℓ; the clipped ratio weighs every token and none loses its gradient (MiniMax 2025). */
-import { CLIP_INPUTS, CLIP_OPTIONS, clipRatio } from "./clip.ts";
-import { at, type LossDefinition, POLICY_INPUTS, weighted } from "./loss.ts";
+import { CLIP_INPUTS, CLIP_OPTIONS, clipRatio, ratioOf } from "./clip.ts";
+import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 
-export const cispo: LossDefinition = {
+export const cispo = defineLoss({
   name: "cispo",
   description: "Log-likelihood weighted by advantage and clipped ratio.",
   options: CLIP_OPTIONS,
@@ -11,11 +11,9 @@ export const cispo: LossDefinition = {
   isLinear: false,
   runs: ["rl"],
   backends: ["embedded", "jax", "fsdp", "megatron", "hosted"],
-  evaluate: (datum) =>
-    weighted(datum, (i) => {
-      const { logprobs, advantages } = datum.tensors;
-      const logprob = at(datum.outputs, i);
-      const factor = clipRatio(datum, i, Math.exp(logprob - at(logprobs, i))) * at(advantages, i);
-      return [-factor * logprob, -factor];
-    }),
-};
+  formula: (m, datum) => {
+    const clipped = clipRatio(m, datum, ratioOf(m, datum));
+    const derivative = m.mul(m.mul(clipped, datum.tensor("advantages")), -1);
+    return { loss: m.mul(derivative, datum.output), derivative };
+  },
+});

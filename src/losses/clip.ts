@@ -1,5 +1,6 @@
 /** The clipped ratio that ppo, cispo and gspo share. */
-import type { LossArguments, LossInput, LossOption, Term } from "./loss.ts";
+import type { Arithmetic, FormulaDatum, FormulaTerms } from "./formula.ts";
+import type { LossInput, LossOption } from "./loss.ts";
 
 export const CLIP_OPTIONS: readonly LossOption[] = [
   {
@@ -17,17 +18,30 @@ export const CLIP_OPTIONS: readonly LossOption[] = [
 ];
 
 /** Thresholds of single positions, in place of the options. */
-export const CLIP_INPUTS: readonly LossInput[] = CLIP_OPTIONS.map(({ name }) => ({ name, required: false }));
+export const CLIP_INPUTS: readonly LossInput[] = CLIP_OPTIONS.map(({ name }) => ({
+  name,
+  required: false,
+  from: ({ tensors, options }) => tensors[name] ?? (options[name] as number),
+}));
 
 /** clip(ratio, lo, hi) = min(max(ratio, lo), hi), so that the upper threshold wins where they cross. */
-export function clipRatio({ tensors, options }: LossArguments, position: number, ratio: number): number {
-  const threshold = (name: string) => (tensors[name]?.[position] ?? options[name]) as number;
-  return Math.min(Math.max(ratio, threshold("clip_low_threshold")), threshold("clip_high_threshold"));
+export function clipRatio<V>(m: Arithmetic<V>, { tensor }: FormulaDatum<V>, ratio: V): V {
+  return m.min(m.max(ratio, tensor("clip_low_threshold")), tensor("clip_high_threshold"));
+}
+
+/** r = exp(ℓ − q). */
+export function ratioOf<V>(m: Arithmetic<V>, { output, tensor }: FormulaDatum<V>): V {
+  return m.exp(m.sub(output, tensor("logprobs")));
 }
 
 /** −min(r·A, clip(r)·A) and its derivative by log r: −r·A where the unclipped side is the smaller one, else 0. */
-export function clippedSurrogate(ratio: number, clipped: number, advantage: number): Term {
-  const plain = ratio * advantage;
-  const limited = clipped * advantage;
-  return plain <= limited ? [-plain, -plain] : [-limited, 0];
+export function clippedSurrogate<V>(m: Arithmetic<V>, datum: FormulaDatum<V>, ratio: V): FormulaTerms<V> {
+  const advantages = datum.tensor("advantages");
+  const plain = m.mul(ratio, advantages);
+  const limited = m.mul(clipRatio(m, datum, ratio), advantages);
+  const isClipped = m.less(limited, plain);
+  return {
+    loss: m.mul(m.select(isClipped, limited, plain), -1),
+    derivative: m.select(isClipped, 0, m.mul(plain, -1)),
+  };
 }

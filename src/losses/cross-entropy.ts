@@ -1,7 +1,7 @@
 /** Cross entropy: Σ −w·ℓ, the sum over positions and datums. What it averages over is in the weights. */
-import { at, type LossDefinition, WEIGHTS, weighted } from "./loss.ts";
+import { defineLoss, WEIGHTS } from "./loss.ts";
 
-export const crossEntropy: LossDefinition = {
+export const crossEntropy = defineLoss({
   name: "cross_entropy",
   description: "Negative log-likelihood of the trained tokens.",
   options: [],
@@ -10,8 +10,8 @@ export const crossEntropy: LossDefinition = {
   isLinear: true,
   runs: ["sl"],
   backends: ["embedded", "jax", "fsdp", "megatron", "hosted"],
-  evaluate: (datum) => weighted(datum, (i) => [-at(datum.outputs, i), -1]),
-};
+  formula: (m, { output }) => ({ loss: m.mul(output, -1), derivative: -1 }),
+});
 
 /**
  * The loss of one datum in double precision, from its weights [N] and the log-probabilities [N] in nats that a server

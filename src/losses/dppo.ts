@@ -2,9 +2,10 @@
  * DPPO: −r·A·M, where M is 0 for tokens whose probability has moved too far in the direction of their advantage: up by
  * more than δ_high where A > 0, down by more than δ_low where A < 0 (protocol document, 5.1). No gradient through M.
  */
-import { at, type LossDefinition, POLICY_INPUTS, weighted } from "./loss.ts";
+import { ratioOf } from "./clip.ts";
+import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 
-export const dppo: LossDefinition = {
+export const dppo = defineLoss({
   name: "dppo",
   description: "Policy gradient without tokens whose probability has moved too far.",
   options: [
@@ -26,17 +27,14 @@ export const dppo: LossDefinition = {
   isLinear: false,
   runs: ["rl"],
   backends: ["embedded", "fsdp", "megatron"],
-  evaluate: (datum) =>
-    weighted(datum, (i) => {
-      const logprob = at(datum.outputs, i);
-      const old = at(datum.tensors.logprobs, i);
-      const advantage = at(datum.tensors.advantages, i);
-      const rise = Math.exp(logprob) - Math.exp(old);
-      const { delta_low, delta_high } = datum.options;
-      const isMasked =
-        (advantage > 0 && rise > (delta_high as number)) || (advantage < 0 && -rise > (delta_low as number));
-      if (isMasked) return [0, 0];
-      const gain = Math.exp(logprob - old) * advantage;
-      return [-gain, -gain];
-    }),
-};
+  formula: (m, datum) => {
+    const { output, tensor, option } = datum;
+    const advantages = tensor("advantages");
+    const rise = m.sub(m.exp(output), m.exp(tensor("logprobs")));
+    const kept = m.mul(m.mul(ratioOf(m, datum), advantages), -1);
+    const up = m.select(m.less(option("delta_high"), rise), 0, kept);
+    const down = m.select(m.less(option("delta_low"), m.mul(rise, -1)), 0, kept);
+    const loss = m.select(m.less(0, advantages), up, down);
+    return { loss, derivative: loss };
+  },
+});

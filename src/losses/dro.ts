@@ -1,7 +1,7 @@
 /** DRO: −(ℓ·A − ½·β·(ℓ − q)²) (Richemond et al. 2024). */
-import { at, type LossDefinition, POLICY_INPUTS, weighted } from "./loss.ts";
+import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 
-export const dro: LossDefinition = {
+export const dro = defineLoss({
   name: "dro",
   description: "Log-likelihood weighted by advantage, held near the old policy by a squared log-ratio.",
   options: [
@@ -16,12 +16,12 @@ export const dro: LossDefinition = {
   isLinear: false,
   runs: ["rl"],
   backends: ["embedded", "hosted"],
-  evaluate: (datum) =>
-    weighted(datum, (i) => {
-      const { logprobs, advantages } = datum.tensors;
-      const beta = datum.options.beta as number;
-      const logprob = at(datum.outputs, i);
-      const drift = logprob - at(logprobs, i);
-      return [-(logprob * at(advantages, i) - 0.5 * beta * drift * drift), -(at(advantages, i) - beta * drift)];
-    }),
-};
+  formula: (m, { output, tensor, option }) => {
+    const drift = m.sub(output, tensor("logprobs"));
+    const pull = m.mul(option("beta"), drift);
+    return {
+      loss: m.sub(m.mul(m.mul(pull, drift), 0.5), m.mul(output, tensor("advantages"))),
+      derivative: m.sub(pull, tensor("advantages")),
+    };
+  },
+});

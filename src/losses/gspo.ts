@@ -3,41 +3,40 @@
  * weighted mean of ℓ − q over the datum (Zheng et al. 2025, token variant; protocol document, 5.1). The mean is over
  * positions of `sequence_ratio_mask` ≠ 0 where a datum has it (5.2), else Σ w·(ℓ − q) / max(Σ w, 1).
  */
-import { CLIP_INPUTS, CLIP_OPTIONS, clippedSurrogate, clipRatio } from "./clip.ts";
-import { at, type LossArguments, type LossDefinition, POLICY_INPUTS, weighted } from "./loss.ts";
+import { CLIP_INPUTS, CLIP_OPTIONS, clippedSurrogate } from "./clip.ts";
+import type { Arithmetic, FormulaDatum } from "./formula.ts";
+import { defineLoss, type LossInput, POLICY_INPUTS } from "./loss.ts";
 
 const MOST_LOG_RATIO = 10;
 
-export const gspo: LossDefinition = {
+/** How much each position counts in the mean. */
+const RATIO_MASK: LossInput = {
+  name: "sequence_ratio_mask",
+  required: false,
+  from: ({ tensors: { sequence_ratio_mask: mask, weights } }) =>
+    mask ? Float32Array.from(mask, (value) => Number(value !== 0)) : (weights ?? 1),
+};
+
+export const gspo = defineLoss({
   name: "gspo",
   description: "PPO with one ratio for the whole sequence.",
   options: CLIP_OPTIONS,
-  inputs: [...POLICY_INPUTS, ...CLIP_INPUTS, { name: "sequence_ratio_mask", required: false }],
+  inputs: [...POLICY_INPUTS, ...CLIP_INPUTS, RATIO_MASK],
   of: "policy",
   isLinear: false,
   runs: ["rl"],
   backends: ["embedded", "fsdp", "megatron", "hosted"],
-  evaluate: (datum) => {
-    const mean = sequenceLogRatio(datum);
-    const ratio = Math.exp(Math.min(mean, MOST_LOG_RATIO));
-    return weighted(datum, (i) => {
-      const [loss, derivative] = clippedSurrogate(ratio, clipRatio(datum, i, ratio), at(datum.tensors.advantages, i));
-      // At the bound of the exponent the ratio does not move any more.
-      return [loss, mean > MOST_LOG_RATIO ? 0 : derivative];
-    });
+  formula: (m, datum) => {
+    const mean = sequenceLogRatio(m, datum);
+    const { loss, derivative } = clippedSurrogate(m, datum, m.exp(m.min(mean, MOST_LOG_RATIO)));
+    // At the bound of the exponent the ratio does not move any more.
+    return { loss, derivative: m.select(m.less(MOST_LOG_RATIO, mean), 0, derivative) };
   },
-};
+});
 
 /** m, over positions that count. */
-function sequenceLogRatio({ outputs, tensors }: LossArguments): number {
-  const mask = tensors.sequence_ratio_mask;
-  let sum = 0;
-  let total = 0;
-  for (let i = 0; i < outputs.length; i++) {
-    const weight = mask ? Number(mask[i] !== 0) : (tensors.weights?.[i] ?? 1);
-    if (weight === 0) continue;
-    sum += weight * (at(outputs, i) - at(tensors.logprobs, i));
-    total += weight;
-  }
-  return sum / Math.max(total, 1);
+function sequenceLogRatio<V>(m: Arithmetic<V>, { output, tensor }: FormulaDatum<V>): V {
+  const share = tensor(RATIO_MASK.name);
+  const drift = m.mul(share, m.sub(output, tensor("logprobs")));
+  return m.div(m.sum(m.select(m.equal(share, 0), 0, drift)), m.max(m.sum(share), 1));
 }

@@ -1,7 +1,8 @@
 /** Importance sampling: −r·A with r = exp(ℓ − q), q the log-probability under the policy that sampled. */
-import { at, type LossDefinition, POLICY_INPUTS, weighted } from "./loss.ts";
+import { ratioOf } from "./clip.ts";
+import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 
-export const importanceSampling: LossDefinition = {
+export const importanceSampling = defineLoss({
   name: "importance_sampling",
   description: "Policy gradient corrected by the ratio of new to old probability.",
   options: [],
@@ -10,10 +11,8 @@ export const importanceSampling: LossDefinition = {
   isLinear: false,
   runs: ["rl"],
   backends: ["embedded", "jax", "fsdp", "megatron", "hosted"],
-  evaluate: (datum) =>
-    weighted(datum, (i) => {
-      const { logprobs, advantages } = datum.tensors;
-      const gain = Math.exp(at(datum.outputs, i) - at(logprobs, i)) * at(advantages, i);
-      return [-gain, -gain];
-    }),
-};
+  formula: (m, datum) => {
+    const loss = m.mul(m.mul(ratioOf(m, datum), datum.tensor("advantages")), -1);
+    return { loss, derivative: loss };
+  },
+});

@@ -4,8 +4,10 @@
  * Every loss is a sum over the positions of datums, and reaches the model through one number a position only: the
  * log-probability of the target or, for a critic, the value. So a formula gives two numbers a position, its loss and
  * the loss's derivative by that number, and a server or a client needs nothing else to train with it: the gradient
- * is that of Σ derivative · number with the derivatives held fixed. All in double precision.
+ * is that of Σ derivative · number with the derivatives held fixed.
  */
+import { DOUBLES, type Doubles } from "./doubles.ts";
+import { type Formula, weigh } from "./formula.ts";
 
 export interface LossOption {
   readonly name: string;
@@ -22,9 +24,11 @@ export interface LossInput {
   readonly name: string;
   /** Whether a datum without it is refused. */
   readonly required: boolean;
+  /** What the formula reads under this name, where that is not the datum's own tensor as it is. */
+  readonly from?: (datum: Pick<LossArguments, "tensors" | "options">) => ArrayLike<number> | number;
 }
 
-/** One datum as a formula sees it. */
+/** One datum as a loss is given it. */
 export interface LossArguments {
   /** [N] log p(target) in nats under the model being trained; for a critic [N] its values. */
   readonly outputs: ArrayLike<number>;
@@ -50,17 +54,20 @@ export interface LossDefinition {
   readonly inputs: readonly LossInput[];
   /** What the model gives a position: log-probabilities, or a critic's values. */
   readonly of: "policy" | "critic";
-  /** Whether the derivatives are the same whatever the outputs are, so that no forward pass has to come first. */
+  /** Whether the derivatives are the same whatever the outputs are. */
   readonly isLinear: boolean;
   /** Which kind of run may use it. */
   readonly runs: readonly ("sl" | "rl")[];
   /** Backends that compute it themselves. */
   readonly backends: readonly LossBackend[];
+  /** Before weights. */
+  readonly formula: Formula;
+  /** The formula in double precision, weighted. */
   readonly evaluate: (datum: LossArguments) => LossTerms;
 }
 
 /** `weights` is the mask and the weight of each position, in every loss: 1 where a datum has none. */
-export const WEIGHTS: LossInput = { name: "weights", required: false };
+export const WEIGHTS: LossInput = { name: "weights", required: false, from: ({ tensors }) => tensors.weights ?? 1 };
 
 /** What the losses of reinforcement learning read: of the policy that sampled, and of the reward. */
 export const POLICY_INPUTS: readonly LossInput[] = [
@@ -69,27 +76,33 @@ export const POLICY_INPUTS: readonly LossInput[] = [
   WEIGHTS,
 ];
 
-/** Loss and derivative of one position, before its weight. */
-export type Term = readonly [loss: number, derivative: number];
-
-/**
- * Applies `termAt` at every position and multiplies by its weight. Where the weight is 0 both are exactly 0, whatever
- * else stands there.
- */
-export function weighted({ outputs, tensors }: LossArguments, termAt: (position: number) => Term): LossTerms {
-  const losses = new Float64Array(outputs.length);
-  const derivatives = new Float64Array(outputs.length);
-  for (let i = 0; i < outputs.length; i++) {
-    const weight = tensors.weights?.[i] ?? 1;
-    if (weight === 0) continue;
-    const [loss, derivative] = termAt(i);
-    losses[i] = weight * loss;
-    derivatives[i] = weight * derivative;
-  }
-  return { losses, derivatives };
+/** What the formula reads under an input's name, [N]. */
+export function inputOf(
+  { name, from }: LossInput,
+  datum: Pick<LossArguments, "tensors" | "options">,
+  length: number,
+): ArrayLike<number> {
+  const values = from ? from(datum) : datum.tensors[name];
+  if (values === undefined) throw new Error(`a datum lacks ${name}`);
+  return typeof values === "number" ? new Float64Array(length).fill(values) : values;
 }
 
-/** A position's value in a tensor that the datum has. */
-export function at(values: ArrayLike<number> | undefined, position: number): number {
-  return values?.[position] as number;
+export function defineLoss(loss: Omit<LossDefinition, "evaluate">): LossDefinition {
+  return { ...loss, evaluate: (datum) => evaluate(loss, datum) };
+}
+
+function evaluate({ inputs, formula }: Omit<LossDefinition, "evaluate">, datum: LossArguments): LossTerms {
+  const tensors = new Map(inputs.map((input) => [input.name, inputOf(input, datum, datum.outputs.length)]));
+  const terms = formula<Doubles>(DOUBLES, {
+    output: datum.outputs,
+    tensor: (name) => found(tensors.get(name), name),
+    option: (name) => found(datum.options[name], name),
+  });
+  const { loss, derivative } = weigh(DOUBLES, found(tensors.get("weights"), "weights"), terms);
+  return { losses: loss as Float64Array, derivatives: derivative as Float64Array };
+}
+
+function found<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new Error(`the loss has no ${name}`);
+  return value;
 }

@@ -2,9 +2,9 @@
  * PPO's clipped value loss: ½·max((v_c − R)², (v − R)²) with v_c = v_old + clip(v − v_old, −c, c) (protocol document,
  * 5.1). Where the clipped side is the greater one it does not move with v, so the derivative is v − R or 0.
  */
-import { at, type LossDefinition, WEIGHTS, weighted } from "./loss.ts";
+import { defineLoss, WEIGHTS } from "./loss.ts";
 
-export const ppoCritic: LossDefinition = {
+export const ppoCritic = defineLoss({
   name: "ppo_critic",
   description: "Squared error of a critic's values, clipped near the old ones.",
   options: [
@@ -20,18 +20,19 @@ export const ppoCritic: LossDefinition = {
   isLinear: false,
   runs: ["rl"],
   backends: ["embedded", "fsdp"],
-  evaluate: (datum) =>
-    weighted(datum, (i) => {
-      const limit = datum.options.value_clip as number;
-      const value = at(datum.outputs, i);
-      const old = at(datum.tensors.values, i);
-      const error = value - at(datum.tensors.returns, i);
-      const move = value - old;
-      // Asked first: within the limit v_c is v, and must not differ by a rounding of old + move.
-      if (Math.abs(move) > limit) {
-        const clippedError = old + Math.sign(move) * limit - at(datum.tensors.returns, i);
-        if (clippedError * clippedError > error * error) return [0.5 * clippedError * clippedError, 0];
-      }
-      return [0.5 * error * error, error];
-    }),
-};
+  formula: (m, { output, tensor, option }) => {
+    const limit = option("value_clip");
+    const error = m.sub(output, tensor("returns"));
+    const move = m.sub(output, tensor("values"));
+    const bound = m.select(m.less(0, move), limit, m.mul(limit, -1));
+    const clippedError = m.sub(m.add(tensor("values"), bound), tensor("returns"));
+    // Asked first: within the limit v_c is v, and must not differ by a rounding of old + move.
+    const isBeyond = m.less(limit, m.max(move, m.mul(move, -1)));
+    const isGreater = m.less(m.mul(error, error), m.mul(clippedError, clippedError));
+    const taken = m.select(isBeyond, m.select(isGreater, clippedError, error), error);
+    return {
+      loss: m.mul(m.mul(taken, taken), 0.5),
+      derivative: m.select(isBeyond, m.select(isGreater, 0, error), error),
+    };
+  },
+});

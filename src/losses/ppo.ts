@@ -1,8 +1,8 @@
 /** PPO's clipped surrogate: −min(r·A, clip(r, lo, hi)·A) with r = exp(ℓ − q) (Schulman et al. 2017). */
-import { CLIP_INPUTS, CLIP_OPTIONS, clippedSurrogate, clipRatio } from "./clip.ts";
-import { at, type LossDefinition, POLICY_INPUTS, weighted } from "./loss.ts";
+import { CLIP_INPUTS, CLIP_OPTIONS, clippedSurrogate, ratioOf } from "./clip.ts";
+import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 
-export const ppo: LossDefinition = {
+export const ppo = defineLoss({
   name: "ppo",
   description: "Policy gradient whose ratio is clipped where that lowers the gain.",
   options: CLIP_OPTIONS,
@@ -11,10 +11,5 @@ export const ppo: LossDefinition = {
   isLinear: false,
   runs: ["rl"],
   backends: ["embedded", "jax", "fsdp", "megatron", "hosted"],
-  evaluate: (datum) =>
-    weighted(datum, (i) => {
-      const { logprobs, advantages } = datum.tensors;
-      const ratio = Math.exp(at(datum.outputs, i) - at(logprobs, i));
-      return clippedSurrogate(ratio, clipRatio(datum, i, ratio), at(advantages, i));
-    }),
-};
+  formula: (m, datum) => clippedSurrogate(m, datum, ratioOf(m, datum)),
+});

@@ -3,11 +3,13 @@
  * come from short ladders; and the cut depends on the request alone, so equal requests give equal bits.
  */
 
-/** One training row: `tokens`, `targets` and each tensor have the same length. */
+/** One training row. */
 export interface Datum {
+  /** [N]. */
   readonly tokens: Int32Array;
+  /** [N · K]: K targets a position, side by side; nearly always one. */
   readonly targets: Int32Array;
-  /** Loss inputs by name, one value per position. */
+  /** Loss inputs by name, one value per target. */
   readonly tensors: Readonly<Record<string, Float32Array>>;
 }
 
@@ -18,6 +20,8 @@ export interface Batch {
   readonly size: number;
   /** Positions with padding. */
   readonly length: number;
+  /** Targets a position, the same in all rows. */
+  readonly width: number;
 }
 
 /** Most padded positions of one batch; beyond it, activations outgrow caches and then memory. */
@@ -31,30 +35,37 @@ export function bucketLength(length: number): number {
   return Math.max(32, Math.ceil(length / step) * step);
 }
 
-export function planBatches(data: readonly { readonly tokens: { readonly length: number } }[]): readonly Batch[] {
+/** Only the lengths of data matter. Rows of one batch have as many targets a position. */
+export function planBatches(
+  data: readonly Readonly<Record<"tokens" | "targets", { readonly length: number }>>[],
+): readonly Batch[] {
   const lengthOf = (row: number) => (data[row] as (typeof data)[number]).tokens.length;
+  const widthOf = (row: number) => (data[row] as (typeof data)[number]).targets.length / lengthOf(row);
   // Stable: equally long rows stay in the request's order.
-  const order = data.map((_, row) => row).sort((a, b) => lengthOf(b) - lengthOf(a));
+  const order = data.map((_, row) => row).sort((a, b) => widthOf(a) - widthOf(b) || lengthOf(b) - lengthOf(a));
   const batches: Batch[] = [];
   for (let at = 0; at < order.length; ) {
-    const length = bucketLength(lengthOf(order[at] as number));
+    const first = order[at] as number;
+    const [length, width] = [bucketLength(lengthOf(first)), widthOf(first)];
     const most = Math.max(1, 2 ** Math.floor(Math.log2(MOST_POSITIONS / length)));
-    const rows = order.slice(at, at + most);
-    batches.push({ rows, size: 2 ** Math.ceil(Math.log2(rows.length)), length });
+    const rows = order.slice(at, at + most).filter((row) => widthOf(row) === width);
+    batches.push({ rows, size: 2 ** Math.ceil(Math.log2(rows.length)), length, width });
     at += rows.length;
   }
   return batches;
 }
 
-/** Row-major `[size, length]`, zeros where there is no value. */
+/** Row-major `[size, length · each]`, zeros where there is no value. */
 export function padRows<A extends Int32Array | Float32Array>(
   batch: Batch,
+  each: number,
   make: (count: number) => A,
   rowOf: (row: number) => ArrayLike<number>,
 ): A {
-  const out = make(batch.size * batch.length);
+  const places = batch.length * each;
+  const out = make(batch.size * places);
   batch.rows.forEach((row, i) => {
-    out.set(rowOf(row), i * batch.length);
+    out.set(rowOf(row), i * places);
   });
   return out;
 }

@@ -1,15 +1,17 @@
 /**
- * The compiled functions of training. They are made once per architecture, kind of output and adapter scale, and shared by all
- * models of a server; jax-js compiles each anew for every batch shape it meets, which is why shapes are bucketed. They
- * know no losses: a loss comes in as its derivatives by the outputs (`src/losses/loss.ts`), so that another loss or
- * another option compiles nothing.
+ * The compiled functions of training. They are made once per architecture, kind of output and adapter scale (the backward pass
+ * also per loss), and shared by all models of a server; jax-js compiles each anew for every batch shape it meets, which
+ * is why shapes are bucketed. A loss is its formula (`src/losses`), traced into the pass between its forward and its
+ * backward half; tensors and options are arguments, so that other values of them compile nothing.
  */
+import type { LossDefinition } from "../../losses/loss.ts";
 import type { Architecture } from "./architecture.ts";
 import type { ArrayTree, Jax, JaxArray } from "./jax.ts";
+import { derivativesOf } from "./loss-arrays.ts";
 import { hiddenOf, logitsOf, type PositionArrays, valuesOf } from "./transformer.ts";
 import { EMBEDDING } from "./weights.ts";
 
-/** Tokens and targets are `[batch, length]`. */
+/** Tokens are `[batch, length]`, targets `[batch, length · width]`: `width` targets a position, side by side. */
 export type BatchArrays = {
   readonly tokens: JaxArray;
   readonly targets: JaxArray;
@@ -19,17 +21,25 @@ export type BatchArrays = {
 /** What a pass computes at each position: log p(target), or the value that a critic's head reads off. */
 export type PassOutput = "logprobs" | "values";
 
+/** What a loss reads: its tensors by name, each of the targets' shape, and its options, scalars. */
+export type LossArrays = { readonly tensors: ArrayTree; readonly options: ArrayTree };
+
+export interface BackwardOutput {
+  /** As `forward` gives them. */
+  readonly outputs: JaxArray;
+  /** Of the loss's sum, by name of the trainable tensor. */
+  readonly gradients: ArrayTree;
+  /** Σ derivative · output, a scalar that is not finite if one of the derivatives is not. */
+  readonly surrogate: JaxArray;
+}
+
+type Backward = (trainable: ArrayTree, frozen: ArrayTree, batch: BatchArrays, loss: LossArrays) => BackwardOutput;
+
 /** Every function consumes its arguments. */
 export interface PassFunctions {
-  /** `[batch, length]`. */
+  /** The outputs, of the targets' shape. */
   readonly forward: (trainable: ArrayTree, frozen: ArrayTree, batch: BatchArrays) => JaxArray;
-  /** The same, and the gradient of Σ derivatives · outputs by name of the trainable tensor. `derivatives`: `[batch, length]`. */
-  readonly forwardBackward: (
-    trainable: ArrayTree,
-    frozen: ArrayTree,
-    batch: BatchArrays,
-    derivatives: JaxArray,
-  ) => { readonly outputs: JaxArray; readonly gradients: ArrayTree };
+  readonly forwardBackward: (loss: LossDefinition) => Backward;
 }
 
 export interface PassKind {
@@ -40,7 +50,7 @@ export interface PassKind {
 }
 
 export function compilePass(jax: Jax, { architecture, output, adapterScale }: PassKind): PassFunctions {
-  const { numpy, nn, jit, tree, valueAndGrad } = jax;
+  const { lax, numpy, nn, jit, tree, valueAndGrad } = jax;
   const isFull = adapterScale === undefined;
 
   /** From embeddings on, so that the embedding's own gradient can be had without differentiating the lookup. */
@@ -50,7 +60,8 @@ export function compilePass(jax: Jax, { architecture, output, adapterScale }: Pa
     frozen: ArrayTree,
     { targets, positions }: Omit<BatchArrays, "tokens">,
   ): JaxArray => {
-    const [size, length] = targets.shape as [number, number];
+    const [size, places] = targets.shape as [number, number];
+    const [length] = positions.cosines.shape as [number];
     const weights = isFull
       ? { base: trainable, adapter: {}, adapterScale: 0 }
       : { base: frozen, adapter: trainable, adapterScale };
@@ -60,8 +71,13 @@ export function compilePass(jax: Jax, { architecture, output, adapterScale }: Pa
       return valuesOf(jax, trainable, hidden).reshape([size, length]);
     }
     const logits = logitsOf(jax, architecture, weights, hidden);
-    const chosen = oneHot(jax, targets, architecture.vocabSize);
-    return numpy.sum(logits.ref.mul(chosen), -1).sub(nn.logsumexp(logits, -1)).reshape([size, length]);
+    const width = places / length;
+    const columns = width === 1 ? [targets] : numpy.split(targets.reshape([size * length, width]), width, 1);
+    const chosen = columns.map((column) =>
+      numpy.sum(logits.ref.mul(oneHot(jax, column, architecture.vocabSize)), -1, { keepdims: true }),
+    );
+    const all = width === 1 ? (chosen[0] as JaxArray) : numpy.concatenate(chosen, -1);
+    return all.sub(nn.logsumexp(logits, -1, { keepdims: true })).reshape([size, places]);
   };
 
   const lookUp = (trainable: ArrayTree, frozen: ArrayTree, tokens: JaxArray): JaxArray => {
@@ -79,33 +95,35 @@ export function compilePass(jax: Jax, { architecture, output, adapterScale }: Pa
     return outputs;
   });
 
-  /** Σ derivatives · outputs; the outputs beside it. */
-  const linear = (
+  /** Σ derivatives · outputs with the derivatives held fixed, whose gradient is the loss's; the outputs beside it. */
+  const surrogateOf = (
     trainable: ArrayTree,
     embeddings: JaxArray,
     frozen: ArrayTree,
     batch: Omit<BatchArrays, "tokens">,
-    derivatives: JaxArray,
+    loss: LossDefinition,
+    { tensors, options }: LossArrays,
   ) => {
     const outputs = outputsOf(trainable, embeddings, frozen, batch);
+    const fixed = lax.stopGradient(outputs.ref);
+    const derivatives = derivativesOf(jax, loss, fixed, tensors, options);
+    fixed.dispose();
+    for (const part of [tensors, options]) tree.dispose(part);
     release(trainable, frozen, batch.positions);
     return [numpy.sum(outputs.ref.mul(derivatives)), outputs] as [JaxArray, JaxArray];
   };
 
-  const differentiate = jit(
-    (trainable: ArrayTree, frozen: ArrayTree, { tokens, ...batch }: BatchArrays, derivatives: JaxArray) => {
+  const differentiate = (loss: LossDefinition) =>
+    jit((trainable: ArrayTree, frozen: ArrayTree, { tokens, ...batch }: BatchArrays, arrays: LossArrays) => {
       const embeddings = lookUp(trainable, frozen, tokens);
-      const [[sum, outputs], [gradients, embeddingGradient]] = valueAndGrad(linear, { argnums: [0, 1], hasAux: true })(
-        trainable,
-        embeddings,
-        frozen,
-        batch,
-        derivatives,
-      ) as unknown as [[JaxArray, JaxArray], [ArrayTree, JaxArray]];
-      sum.dispose();
-      return { outputs, gradients, embeddingGradient };
-    },
-  );
+      const surrogate = (t: ArrayTree, e: JaxArray, f: ArrayTree, b: typeof batch, l: LossArrays) =>
+        surrogateOf(t, e, f, b, loss, l);
+      const [[sum, outputs], [gradients, embeddingGradient]] = valueAndGrad(surrogate, {
+        argnums: [0, 1],
+        hasAux: true,
+      })(trainable, embeddings, frozen, batch, arrays) as unknown as [[JaxArray, JaxArray], [ArrayTree, JaxArray]];
+      return { surrogate: sum, outputs, gradients, embeddingGradient };
+    });
 
   // A function of its own: within the other one, jax-js fuses the whole backward pass of the first layer's norm into
   // this product and computes it anew for every vocabulary entry (measured: 61 of 140 ms).
@@ -114,17 +132,27 @@ export function compilePass(jax: Jax, { architecture, output, adapterScale }: Pa
     return gradient.add(numpy.matmul(numpy.transpose(chosen), embeddingGradient));
   });
 
-  return {
-    forward,
-    forwardBackward: (trainable, frozen, batch, derivatives) => {
+  const backward = (loss: LossDefinition): Backward => {
+    const compiled = differentiate(loss);
+    return (trainable, frozen, batch, arrays) => {
       const tokens = isFull ? batch.tokens.ref : undefined;
-      const { embeddingGradient, gradients, outputs } = differentiate(trainable, frozen, batch, derivatives);
+      const { embeddingGradient, gradients, ...rest } = compiled(trainable, frozen, batch, arrays);
       if (tokens === undefined) {
         embeddingGradient.dispose();
-        return { outputs, gradients };
+        return { ...rest, gradients };
       }
       const whole = addLookUp(gradients[EMBEDDING] as JaxArray, tokens, embeddingGradient);
-      return { outputs, gradients: { ...gradients, [EMBEDDING]: whole } };
+      return { ...rest, gradients: { ...gradients, [EMBEDDING]: whole } };
+    };
+  };
+
+  const byLoss = new Map<string, Backward>();
+  return {
+    forward,
+    forwardBackward: (loss) => {
+      const known = byLoss.get(loss.name) ?? backward(loss);
+      byLoss.set(loss.name, known);
+      return known;
     },
   };
 }

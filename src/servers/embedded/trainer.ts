@@ -3,7 +3,7 @@
  * class owns and frees. Full training makes the whole model trainable; LoRA freezes it and trains an adapter tree
  * beside it, through the same code.
  */
-import type { LossDefinition, LossTerms } from "../../losses/loss.ts";
+import { inputOf, type LossDefinition, type LossTerms } from "../../losses/loss.ts";
 import { lossNamed } from "../../losses/registry.ts";
 import type { Architecture } from "./architecture.ts";
 import { type Batch, type Datum, padRows, planBatches } from "./batch.ts";
@@ -40,9 +40,9 @@ export interface OptimizerState {
 }
 
 export interface RowResult {
-  /** log p(target) or, of a critic, the value: one per position. */
+  /** log p(target) or, of a critic, the value: one per target. */
   readonly outputs: Float32Array;
-  /** The loss at each position, before the sum. */
+  /** The loss of each target, before the sum. */
   readonly elementwiseLoss: Float32Array;
 }
 
@@ -108,41 +108,38 @@ export class Trainer {
     return this.#resultOf(outputs, evaluate(this.#lossOf(loss), data, outputs, loss));
   }
 
-  /**
-   * Adds the gradient of the loss's sum to what has accumulated; all of it or, on an error, nothing. A loss that is not
-   * linear in the outputs takes a forward pass first, to know its derivatives.
-   */
+  /** Adds the gradient of the loss's sum to what has accumulated; all of it or, on an error, nothing. */
   async forwardBackward(data: readonly Datum[], loss: LossCall): Promise<PassResult> {
     const definition = this.#lossOf(loss);
-    const known = definition.isLinear ? undefined : await this.#forward(data);
-    const before = evaluate(definition, data, known ?? data.map(({ tokens }) => new Float32Array(tokens.length)), loss);
-    const derivatives = before.map((terms) => Float32Array.from(terms.derivatives));
-    if (known) this.#resultOf(known, before);
-    if (!derivatives.every((row) => row.every(Number.isFinite))) refuseNotFinite();
+    const backward = this.#pass().forwardBackward(definition);
     let sum: ArrayTree | undefined;
+    const surrogates: JaxArray[] = [];
     try {
       const outputs = await this.#run(data, (batch) => {
-        const rows = padRows(
-          batch,
-          (count) => new Float32Array(count),
-          (row) => derivatives[row] as Float32Array,
-        );
-        const pass = this.#pass().forwardBackward(
+        const arrays = {
+          tensors: this.#lossTensors(definition, batch, data, loss),
+          options: this.#scalars(loss.options),
+        };
+        const pass = backward(
           this.#refs(this.#weights),
           this.#refs(this.#options.frozen),
           this.#batchArrays(batch, data),
-          this.#kernels.jax.numpy.array(rows).reshape([batch.size, batch.length]),
+          arrays,
         );
+        surrogates.push(pass.surrogate);
         sum = sum === undefined ? pass.gradients : this.#kernels.optimizer.add(sum, pass.gradients);
         return pass.outputs;
       });
-      const result = this.#resultOf(outputs, known ? before : evaluate(definition, data, outputs, loss));
+      const result = this.#resultOf(outputs, evaluate(definition, data, outputs, loss));
+      for (const surrogate of surrogates.splice(0))
+        if (!Number.isFinite(await readScalar(surrogate))) refuseNotFinite();
       if (sum !== undefined)
         this.#gradients = this.#gradients === undefined ? sum : this.#kernels.optimizer.add(this.#gradients, sum);
       sum = undefined;
       return result;
     } finally {
       this.#free(sum);
+      for (const surrogate of surrogates) surrogate.dispose();
     }
   }
 
@@ -226,15 +223,15 @@ export class Trainer {
     );
   }
 
-  /** The outputs of each datum, [N], in the request's order. */
+  /** The outputs of each datum, one per target, in the request's order. */
   async #run(data: readonly Datum[], pass: (batch: Batch) => JaxArray): Promise<readonly Float32Array[]> {
     const rows: Float32Array[] = new Array(data.length);
     for (const [i, batch] of planBatches(data).entries()) {
       if (i > 0) await this.#kernels.pause();
       const all = await readFloats(pass(batch));
       batch.rows.forEach((row, i) => {
-        const from = i * batch.length;
-        rows[row] = all.slice(from, from + (data[row] as Datum).tokens.length);
+        const from = i * batch.length * batch.width;
+        rows[row] = all.slice(from, from + (data[row] as Datum).targets.length);
       });
     }
     return rows;
@@ -254,21 +251,44 @@ export class Trainer {
 
   #batchArrays(batch: Batch, data: readonly Datum[]): BatchArrays {
     const { numpy } = this.#kernels.jax;
-    const rowsOf = (key: "tokens" | "targets") =>
+    const rowsOf = (key: "tokens" | "targets", each: number) =>
       numpy
         .array(
           padRows(
             batch,
+            each,
             (count) => new Int32Array(count),
             (row) => (data[row] as Datum)[key],
           ),
         )
-        .reshape([batch.size, batch.length]);
+        .reshape([batch.size, batch.length * each]);
     return {
-      tokens: rowsOf("tokens"),
-      targets: rowsOf("targets"),
+      tokens: rowsOf("tokens", 1),
+      targets: rowsOf("targets", batch.width),
       positions: this.#kernels.positions(this.#options.architecture, batch.length),
     };
+  }
+
+  #lossTensors({ inputs }: LossDefinition, batch: Batch, data: readonly Datum[], { options }: LossCall): ArrayTree {
+    const tree: ArrayTree = {};
+    for (const input of inputs) {
+      const values = padRows(
+        batch,
+        batch.width,
+        (count) => new Float32Array(count),
+        (row) => {
+          const { tensors, targets } = data[row] as Datum;
+          return inputOf(input, { tensors, options }, targets.length);
+        },
+      );
+      tree[input.name] = this.#kernels.jax.numpy.array(values).reshape([batch.size, batch.length * batch.width]);
+    }
+    return tree;
+  }
+
+  #scalars(values: Readonly<Record<string, number>>): ArrayTree {
+    const { jax } = this.#kernels;
+    return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, scalarOf(jax, value)]));
   }
 
   #upload(tensors: Tensors): ArrayTree {

@@ -19,11 +19,14 @@ test.each([
 
 test("every row is in exactly one batch, which is long and wide enough for it and not much larger", () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 3000 }), { minLength: 1, maxLength: 300 });
+  const widthOf = (row: number) => (row % 5 === 0 ? 3 : 1);
   fc.assert(
     fc.property(lengths, (all) => {
-      const batches = planBatches(all.map((length) => ({ tokens: { length } })));
+      const sent = all.map((length, row) => ({ tokens: { length }, targets: { length: length * widthOf(row) } }));
+      const batches = planBatches(sent);
       expect(batches.flatMap(({ rows }) => rows).sort((a, b) => a - b)).toEqual(all.map((_, i) => i));
-      for (const { rows, size, length } of batches) {
+      for (const { rows, size, length, width } of batches) {
+        expect(rows.every((row) => widthOf(row) === width)).toBe(true);
         expect(size).toBeGreaterThanOrEqual(rows.length);
         expect(size).toBeLessThan(rows.length * 2);
         expect(Math.log2(size) % 1).toBe(0);

@@ -19,15 +19,14 @@ beforeAll(async () => {
 });
 
 /** A policy, or a critic whose head is not zero. */
-function trainerFor(loss: LossCall): Trainer {
+function trainerFor(loss: LossCall, own: Kernels = kernels): Trainer {
   const { architecture, tensors } = smallModel();
-  if (lossNamed(loss.name)!.of === "policy")
-    return new Trainer(kernels, { architecture, trainable: tensors, frozen: {} });
+  if (lossNamed(loss.name)!.of === "policy") return new Trainer(own, { architecture, trainable: tensors, frozen: {} });
   const head = {
     shape: [1, architecture.hiddenSize],
     data: normals(3, 1, architecture.hiddenSize).map((v) => v * 0.3),
   };
-  return new Trainer(kernels, {
+  return new Trainer(own, {
     architecture,
     trainable: new Map([...tensors, [VALUE_HEAD, head]]),
     frozen: {},
@@ -129,6 +128,57 @@ describe.each(LOSSES.map(({ name }) => ({ name, loss: callOf(name) })))("$name",
     trainer.dispose();
   });
 
+  test("has the gradient that its derivatives in double precision, sent as weights, have", async () => {
+    const trainer = trainerFor(loss);
+    const data = await dataFor(loss, trainer);
+    const { rows } = await trainer.forward(data, loss);
+    const fused = await gradientOf(trainer, [data], loss);
+    const twoPass = data.map(({ tensors, ...rest }, i) => {
+      const { outputs } = rows[i]!;
+      const { derivatives } = lossNamed(name)!.evaluate({ outputs, tensors, options: loss.options });
+      const weights = Float32Array.from(derivatives, (d) => -d);
+      // A critic has no linear loss: half the squared error from a return at distance 1 has the derivative −1.
+      const returns = outputs.map((value) => value + 1);
+      return { ...rest, tensors: { weights, values: outputs, returns } };
+    });
+    const linear = await gradientOf(
+      trainer,
+      [twoPass],
+      callOf(lossNamed(name)!.of === "critic" ? "ppo_critic" : "cross_entropy"),
+    );
+    const largest = [...fused.values()].reduce((most, g) => g.reduce((m, v) => Math.max(m, Math.abs(v)), most), 0);
+    for (const [key, values] of fused)
+      values.forEach((value, i) => {
+        expect(Math.abs(value - linear.get(key)![i]!), key).toBeLessThan(2e-5 * Math.max(1, largest));
+      });
+    trainer.dispose();
+  });
+
+  test("takes one forward and one backward: no pass of outputs alone goes before", async () => {
+    const passes: string[] = [];
+    class Counting extends Kernels {
+      override pass(...of: Parameters<Kernels["pass"]>): ReturnType<Kernels["pass"]> {
+        const { forward, forwardBackward } = kernels.pass(...of);
+        const counted =
+          <A extends unknown[], R>(name: string, call: (...args: A) => R) =>
+          (...args: A) => {
+            passes.push(name);
+            return call(...args);
+          };
+        return {
+          forward: counted("forward", forward),
+          forwardBackward: (definition) => counted("backward", forwardBackward(definition)),
+        };
+      }
+    }
+    const probe = trainerFor(loss);
+    const data = await dataFor(loss, probe);
+    const trainer = trainerFor(loss, new Counting(kernels.jax));
+    await trainer.forwardBackward(data, loss);
+    expect(passes).toEqual(["backward"]);
+    for (const one of [probe, trainer]) one.dispose();
+  });
+
   test("is the same sum, and the same gradient, in several calls and in other company", async () => {
     const trainer = trainerFor(loss);
     const data = await dataFor(loss, trainer);
@@ -166,6 +216,43 @@ test("a policy has no values, a critic no log-probabilities", async () => {
   await expect(policy.forward(data, callOf("ppo_critic"))).rejects.toThrow(RequestError);
   await expect(critic.forwardBackward(data, callOf("ppo"))).rejects.toThrow(/critic/);
   for (const trainer of [policy, critic]) trainer.dispose();
+});
+
+test("several targets a position are as many data with one", async () => {
+  const loss = callOf("cross_entropy");
+  const trainer = trainerFor(loss);
+  const [first, second] = [datumOf(tokensOf(40, 7)), datumOf(tokensOf(40, 8))];
+  const weights = [first, second].map((_, k) => normals(k, 9, first!.tokens.length));
+  const interleaved = <A extends Int32Array | Float32Array>(a: A, b: A, make: (n: number) => A): A => {
+    const out = make(a.length * 2);
+    a.forEach((value, i) => {
+      out[2 * i] = value;
+      out[2 * i + 1] = b[i]!;
+    });
+    return out;
+  };
+  const tokens = first!.tokens;
+  const wide = {
+    tokens,
+    targets: interleaved(first!.targets, second!.targets, (n) => new Int32Array(n)),
+    tensors: { weights: interleaved(weights[0]!, weights[1]!, (n) => new Float32Array(n)) },
+  };
+  const narrow = [first!, second!].map(({ targets }, k) => ({ tokens, targets, tensors: { weights: weights[k]! } }));
+  const short = datumOf(tokensOf(9, 50));
+  const [one, other] = [await trainer.forward([wide, short], loss), await trainer.forward([...narrow, short], loss)];
+  expect(one.lossSum).toBeCloseTo(other.lossSum, 4);
+  one.rows[0]!.outputs.forEach((value, i) => {
+    expect(Math.abs(value - other.rows[i % 2]!.outputs[i >> 1]!)).toBeLessThan(1e-5);
+  });
+  const [a, b] = [
+    await gradientOf(trainer, [[wide, short]], loss),
+    await gradientOf(trainer, [[...narrow, short]], loss),
+  ];
+  for (const [key, values] of a)
+    values.forEach((value, i) => {
+      expect(Math.abs(value - b.get(key)![i]!), key).toBeLessThan(1e-4);
+    });
+  trainer.dispose();
 });
 
 test("a ratio beyond float32 fails the request and changes nothing", async () => {
