@@ -3,10 +3,9 @@
  * start builds an index, kept in the run's folder; batches then read their rows by offset and render them when they
  * are needed, so that memory does not grow with the dataset.
  */
-import { closeSync, openSync, readFileSync, readSync } from "node:fs";
-import { open } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { splitLines } from "../datasets/lines.ts";
+import { fileLines, LineFile } from "../datasets/linefile.ts";
 import type { Row } from "../datasets/row.ts";
 import { type Diagnostic, diagnostic, fail, messageOf, RlcliError } from "../diagnostic.ts";
 import { type Digest, digestBytes, digestJson } from "../digest.ts";
@@ -61,7 +60,7 @@ export interface RowStoreInput {
 export class RowStore {
   readonly #input: RowStoreInput;
   readonly #index: RowIndex;
-  readonly #fd: number;
+  readonly #file: LineFile;
   /** Numbers of the rows to train on, ascending. */
   readonly training: readonly number[];
 
@@ -70,7 +69,7 @@ export class RowStore {
     this.#index = index;
     const heldOut = new Set(index.heldOut);
     this.training = index.tokens.flatMap((_, i) => (heldOut.has(i) ? [] : [i]));
-    this.#fd = openSync(input.path, "r");
+    this.#file = new LineFile(input.path);
   }
 
   /** Builds or loads the index. Fails with RL8001 (nothing to train on) or RL8002 (the rows cannot be read). */
@@ -102,9 +101,8 @@ export class RowStore {
 
   /** The row's datums, rendered now. */
   read(row: number): readonly TokenDatum[] {
-    const bytes = Buffer.alloc(this.#index.lengths[row] as number);
-    readSync(this.#fd, bytes, 0, bytes.length, this.#index.offsets[row] as number);
     try {
+      const bytes = this.#file.read(this.#index.offsets[row] as number, this.#index.lengths[row] as number);
       return renderRow(JSON.parse(bytes.toString()) as Row, this.#input).datums;
     } catch (error) {
       return fail("RL8002", `${this.#input.path} changed while it was trained on: ${messageOf(error)}.`);
@@ -123,7 +121,7 @@ export class RowStore {
   }
 
   close(): void {
-    closeSync(this.#fd);
+    this.#file.close();
   }
 }
 
@@ -160,7 +158,7 @@ async function buildIndex(input: RowStoreInput, key: Digest): Promise<RowIndex> 
   const digests: string[] = [];
   const counts = { rows: 0, untrainable: 0, truncated: 0, inexactTurns: 0, refused: 0, refusal: "" };
   let offset = 0;
-  for await (const { line, bytes } of fileLines(input)) {
+  for await (const { line, bytes } of linesOf(input)) {
     input.signal?.throwIfAborted();
     counts.rows += 1;
     if (counts.rows % PROGRESS_ROWS === 0) input.onProgress?.(counts.rows);
@@ -202,14 +200,13 @@ function tryRender(input: RowStoreInput, line: number, bytes: Buffer) {
   }
 }
 
-async function* fileLines({ path }: RowStoreInput) {
-  let file: Awaited<ReturnType<typeof open>>;
+async function* linesOf({ path }: RowStoreInput) {
   try {
-    file = await open(path);
+    yield* fileLines(path);
   } catch (error) {
-    return fail("RL8002", `The rows to train on cannot be read: ${messageOf(error)}.`, { cause: error });
+    if (!(error as NodeJS.ErrnoException).syscall) throw error;
+    fail("RL8002", `The rows to train on cannot be read: ${messageOf(error)}.`, { cause: error });
   }
-  yield* splitLines(file.createReadStream({ highWaterMark: 1 << 18 }));
 }
 
 /** The rows with the smallest content digests: the same ones wherever they stand in the file. */
