@@ -1,7 +1,7 @@
 /** Generated from schemas/rlcli.schema.json by schemas/generate.mjs; do not edit. */
 
 /**
- * An rlcli.yaml: what should exist (servers, datasets, losses, runs). `rlcli plan` says what it takes to get there, `rlcli apply` does it.
+ * An rlcli.yaml: what should exist (servers, datasets, losses, environments, runs, evals, deployments). `rlcli plan` says what it takes to get there, `rlcli apply` does it.
  */
 export interface SpecFile {
   /**
@@ -37,10 +37,28 @@ export interface SpecFile {
     readonly [k: string]: LossBlock;
   };
   /**
+   * Tasks with graders, by name.
+   */
+  readonly environments?: {
+    readonly [k: string]: EnvironmentBlock;
+  };
+  /**
    * Trainings, by name. Each ends in checkpoints that other runs may start from.
    */
   readonly runs?: {
     readonly [k: string]: RunBlock;
+  };
+  /**
+   * Measurements of checkpoints, by name.
+   */
+  readonly evals?: {
+    readonly [k: string]: EvalBlock;
+  };
+  /**
+   * Named pointers to checkpoints that move only when their evals pass.
+   */
+  readonly deployments?: {
+    readonly [k: string]: DeploymentBlock;
   };
 }
 /**
@@ -128,7 +146,7 @@ export interface ServerBlock {
  */
 export interface DatasetBlock {
   /**
-   * A JSONL file with one `{"messages": […]}` a line, relative to the spec.
+   * A file of rows, relative to the spec: JSONL, CSV or Parquet; or `hf://ORG/NAME/CONFIG/SPLIT@REVISION` from the Hugging Face hub. Conversations have one `{"messages": […]}` a row; tasks have the fields that an environment names.
    */
   readonly source?: string;
   /**
@@ -236,6 +254,10 @@ export interface DatasetBlock {
      */
     readonly max_line_bytes?: number;
   };
+  /**
+   * `conversations` to train on as they are, or `tasks` for environments: rows of any fields, kept as they are.
+   */
+  readonly rows?: "conversations" | "tasks";
 }
 /**
  * A loss function and its options. What a loss means is fixed here and the same on every server.
@@ -275,13 +297,179 @@ export interface LossBlock {
   readonly strategy?: "fused" | "two_pass" | "auto";
 }
 /**
- * A training. Its result is checkpoints of the base model, adapted to the dataset.
+ * Tasks and a grader: what a policy is asked, and what its answers are worth.
+ */
+export interface EnvironmentBlock {
+  /**
+   * The grader: `math` compares final answers, `match` compares texts, `json_schema` checks a structure, `command` asks a program, `http` a service, `module` a JavaScript file (also over several turns), `judge` another model.
+   */
+  readonly type: "math" | "match" | "json_schema" | "command" | "http" | "module" | "judge";
+  /**
+   * The tasks, one a row.
+   */
+  readonly dataset: string;
+  /**
+   * Field of a row with what the user says: text, or a list of messages.
+   */
+  readonly question?: string;
+  /**
+   * Field of a row with the right answer.
+   */
+  readonly answer?: string;
+  /**
+   * Said before every question. `{field}` stands for a field of the row.
+   */
+  readonly system?: string;
+  /**
+   * The user's message around the question. `{field}` stands for a field of the row; braces around anything else stay as they are.
+   */
+  readonly prompt?: string;
+  /**
+   * Questions and answers shown before the question, as turns of the conversation.
+   */
+  readonly few_shot?: {
+    readonly question: string;
+    readonly answer: string;
+  }[];
+  /**
+   * Field of a row by whose values evals also report apart.
+   */
+  readonly tag?: string;
+  /**
+   * What this grader's reward is multiplied by, beside `parts`.
+   */
+  readonly weight?: number;
+  /**
+   * Graders whose rewards, each times its `weight`, are added: an entry has a `type`, the options of that type, a `weight` and a `name` for its metrics.
+   */
+  readonly parts?: {
+    readonly type: "math" | "match" | "json_schema" | "command" | "http" | "module" | "judge";
+    readonly name?: string;
+    readonly weight?: number;
+    readonly [k: string]: unknown;
+  }[];
+  /**
+   * Takes from the reward of long answers.
+   */
+  readonly length_penalty?: {
+    /**
+     * Characters that cost nothing.
+     */
+    readonly free: number;
+    /**
+     * Characters from which the whole penalty is taken; in between it rises evenly.
+     */
+    readonly full: number;
+    /**
+     * Taken at the most.
+     */
+    readonly penalty: number;
+  };
+  /**
+   * Where the final answer may stand, the most trusted first: `boxed`, `hash` (after `####`), `answer_is` (the answer is …), `last_number`.
+   *
+   * @minItems 1
+   */
+  readonly formats?: ("boxed" | "hash" | "answer_is" | "last_number")[];
+  /**
+   * Relative difference that rounded decimals may have.
+   */
+  readonly tolerance?: number;
+  /**
+   * `exact`: the answer is the whole text; `contains`: it occurs; `regex`: what `pattern` finds; `choice`: a letter.
+   */
+  readonly mode?: "exact" | "contains" | "regex" | "choice";
+  /**
+   * For `mode: regex`: searched in the completion; its first group, if it has one, is compared with the answer.
+   */
+  readonly pattern?: string;
+  /**
+   * Whether upper and lower case count as equal.
+   */
+  readonly ignore_case?: boolean;
+  /**
+   * For `mode: choice`: the letters there are.
+   */
+  readonly choices?: string;
+  /**
+   * What the JSON in the answer must satisfy (draft 2020-12).
+   */
+  readonly schema?: {
+    readonly [k: string]: unknown;
+  };
+  /**
+   * A program and its arguments. It gets one JSON object a line on standard input and answers each with one line: `{"reward": 1}`.
+   *
+   * @minItems 1
+   */
+  readonly command?: string[];
+  /**
+   * Files that belong to the command beside those it names: a change to one is a change to the environment.
+   *
+   * @minItems 1
+   */
+  readonly files?: string[];
+  /**
+   * A JavaScript file, relative to the spec. It exports `grade({ prompt, completion, row })`, or `turn({ messages, completion, row, turn })` for an environment that answers back.
+   */
+  readonly module?: string;
+  /**
+   * Answers of the policy at the most, where the module answers back.
+   */
+  readonly max_turns?: number;
+  /**
+   * For `http`: where requests are posted. For `judge`: an OpenAI-compatible endpoint, up to and with `/v1`.
+   */
+  readonly url?: string;
+  /**
+   * Must be `${secret.NAME}`: read from the environment variable NAME when it is used; only its name is ever stored.
+   */
+  readonly api_key?: string;
+  /**
+   * The model that judges.
+   */
+  readonly model?: string;
+  /**
+   * What a good answer is, in words. `{field}` stands for a field of the row.
+   */
+  readonly rubric?: string;
+  /**
+   * Of the judge; it counts as a reward of 0.
+   */
+  readonly scale_min?: number;
+  /**
+   * Of the judge; it counts as a reward of 1.
+   */
+  readonly scale_max?: number;
+  /**
+   * Answers whose reward is known, graded at every plan: `completion`, `reward`, and the fields of the row that the grader reads. A difference is an error before anything is trained.
+   */
+  readonly tests?: {
+    readonly completion: string;
+    readonly reward: number;
+    readonly [k: string]: unknown;
+  }[];
+  /**
+   * For one grade, or one turn of a module.
+   */
+  readonly timeout?: string;
+  /**
+   * How often a grade that failed is tried again before its rollout is dropped.
+   */
+  readonly retries?: number;
+  /**
+   * How many answers are graded at the same time.
+   */
+  readonly concurrency?: number;
+}
+/**
+ * A training. Its result is checkpoints of the base model, adapted to a dataset or to an environment's rewards.
  */
 export interface RunBlock {
   /**
-   * `sl`: supervised learning on the rows of a dataset.
+   * `sl`: supervised learning on the rows of a dataset. `rl`: reinforcement learning on an environment.
    */
-  readonly type: "sl";
+  readonly type: "sl" | "rl";
   /**
    * The server that trains it.
    */
@@ -289,9 +477,13 @@ export interface RunBlock {
   /**
    * The rows to train on.
    */
-  readonly dataset: string;
+  readonly dataset?: string;
   /**
-   * Another run whose weights this one starts from: `warmup` (its last step), `warmup@best` (its best held-out loss) or `warmup@40` (a kept step).
+   * What the policy is asked and graded by.
+   */
+  readonly environment?: string;
+  /**
+   * Another run whose weights this one starts from: `warmup` (its last step), `warmup@best` (its best held-out loss or reward) or `warmup@40` (a kept step).
    */
   readonly from?: string;
   /**
@@ -303,7 +495,7 @@ export interface RunBlock {
    */
   readonly loss?: string;
   /**
-   * Passes over the training rows; may be a fraction. Use either this or `steps`.
+   * Passes over the training rows or tasks; may be a fraction. Use either this or `steps`.
    */
   readonly epochs?: number;
   /**
@@ -349,6 +541,81 @@ export interface RunBlock {
    */
   readonly batch_tokens?: number;
   /**
+   * Answers sampled to each task; their rewards are compared with each other.
+   */
+  readonly group_size?: number;
+  /**
+   * Tasks of one step.
+   */
+  readonly groups_per_batch?: number;
+  /**
+   * Optimizer updates of one step, each on its share of the groups.
+   */
+  readonly substeps?: number;
+  /**
+   * forward_backward calls of one substep, each on a fixed share of its groups. With `normalize: sequence` the first are computed while the rest is still sampled. The sum of their gradients is the same.
+   */
+  readonly minibatches?: number;
+  /**
+   * What a reward is compared with: `center` subtracts the group's mean, `std` also divides by its deviation, `leave_one_out` subtracts the mean of the others, `none` takes the reward itself.
+   */
+  readonly advantage?: "center" | "std" | "leave_one_out" | "none";
+  /**
+   * Of sampling; 1 samples from the model as it is, 0 takes the most probable token.
+   */
+  readonly temperature?: number;
+  /**
+   * Samples from the most probable tokens that make up this share; 1 is off.
+   */
+  readonly top_p?: number;
+  /**
+   * Tokens of one answer at the most.
+   */
+  readonly max_tokens?: number;
+  /**
+   * Texts that end an answer, beside the tokens with which the model ends a turn. A single one may be written without the list.
+   *
+   * @minItems 1
+   */
+  readonly stop?: string[];
+  /**
+   * Weight of the penalty for moving away from `kl_reference`, subtracted from the advantages token by token; 0 is off.
+   */
+  readonly kl_penalty?: number;
+  /**
+   * With `kl_penalty`: the run whose checkpoint is the reference.
+   */
+  readonly kl_reference?: string;
+  /**
+   * Answers may be sampled by weights that are this many steps old, so that sampling and training overlap; older ones are dropped and counted. 0 samples every step from its own weights.
+   */
+  readonly max_steps_off_policy?: number;
+  /**
+   * A group that lost answers to faults is kept if at least this many remain.
+   */
+  readonly min_group_size?: number;
+  /**
+   * Share of a step's answers that may be lost to faults (of the grader, of sampling, of a sandbox) before the run stops.
+   */
+  readonly max_failure_rate?: number;
+  /**
+   * Ends the run before its last step. Judged by the first of its evals with `every`, else by the mean reward over `window` steps.
+   */
+  readonly early_stop?: {
+    /**
+     * The run is complete once the reward reaches this.
+     */
+    readonly target?: number;
+    /**
+     * The run stops with an error once the reward falls below this share of its best.
+     */
+    readonly collapse?: number;
+    /**
+     * Steps over which rewards are averaged where no eval looks on.
+     */
+    readonly window?: number;
+  };
+  /**
    * Rows of more tokens are cut at the right.
    */
   readonly max_length?: number;
@@ -357,11 +624,11 @@ export interface RunBlock {
    */
   readonly train_on?: "all_assistant" | "last_assistant" | "all";
   /**
-   * What the loss is a mean over: `token` weighs every token alike, `sequence` every row.
+   * What the loss is a mean over: `token` weighs every token alike, `sequence` every row or answer.
    */
   readonly normalize?: "token" | "sequence";
   /**
-   * Decides the order of rows and the initial adapter. The same seed gives the same weights on the embedded server.
+   * Decides the order of rows and tasks, what is sampled, and the initial adapter. The same seed gives the same weights on the embedded server.
    */
   readonly seed?: number;
   /**
@@ -425,4 +692,89 @@ export interface Length {
    * Passes over the training rows; may be a fraction.
    */
   readonly epochs?: number;
+}
+/**
+ * A measurement of a checkpoint on an environment.
+ */
+export interface EvalBlock {
+  /**
+   * What is measured: a run (`agent`, its last step), `agent@best` or `agent@40`.
+   */
+  readonly checkpoint: string;
+  /**
+   * What it is measured on.
+   */
+  readonly environment: string;
+  /**
+   * How many tasks, the first of the dataset.
+   */
+  readonly tasks?: number;
+  /**
+   * Answers to each task. With more than one, pass@k is reported for every power of two up to it.
+   */
+  readonly samples?: number;
+  /**
+   * Of sampling; 1 samples from the model as it is, 0 takes the most probable token.
+   */
+  readonly temperature?: number;
+  /**
+   * Samples from the most probable tokens that make up this share; 1 is off.
+   */
+  readonly top_p?: number;
+  /**
+   * Tokens of one answer at the most.
+   */
+  readonly max_tokens?: number;
+  /**
+   * Texts that end an answer, beside the tokens with which the model ends a turn. A single one may be written without the list.
+   *
+   * @minItems 1
+   */
+  readonly stop?: string[];
+  /**
+   * Of sampling.
+   */
+  readonly seed?: number;
+  /**
+   * Extra variables for the model's chat template.
+   */
+  readonly template_kwargs?: {
+    readonly [k: string]: unknown;
+  };
+  /**
+   * Metrics with the least (`min`) or most (`max`) they may be for the eval to pass. Judged afterwards: another threshold samples nothing anew.
+   */
+  readonly metrics?: {
+    readonly [k: string]: {
+      readonly min?: number;
+      readonly max?: number;
+    };
+  };
+  /**
+   * An answer counts as right for pass@k from this reward on.
+   */
+  readonly pass_reward?: number;
+  /**
+   * Also measures the run while it trains, before its first step and every so many steps; 0 measures only the checkpoint.
+   */
+  readonly every?: number;
+}
+/**
+ * A named pointer to a checkpoint, which moves only when its evals pass.
+ */
+export interface DeploymentBlock {
+  /**
+   * What it is to point at: a run (`agent`, its last step), `agent@best` or `agent@40`.
+   */
+  readonly checkpoint: string;
+  /**
+   * Evals of this checkpoint that must pass. A single one may be written without the list.
+   *
+   * @minItems 1
+   */
+  readonly requires?: string[];
+  /**
+   * `hold` leaves the pointer where it is and says so; `error` also fails the apply.
+   */
+  readonly on_fail?: "hold" | "error";
 }

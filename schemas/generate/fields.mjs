@@ -2,7 +2,7 @@
 import { collapse } from "./resolve.mjs";
 
 /** `$defs` entries that are blocks, in the order of the reference page; the spec's own top level comes first. */
-const BLOCKS = ["variable", "server", "dataset", "loss", "run"];
+const BLOCKS = ["variable", "server", "dataset", "loss", "environment", "run", "eval", "deployment"];
 
 function deref(schema, root) {
   const flat = collapse(schema);
@@ -37,8 +37,9 @@ function typeOf(s) {
   return Array.isArray(s.type) ? "scalar" : s.type;
 }
 
-function fieldOf(path, s, parent, parentPath) {
-  const when = Object.entries(s["x-when"] ?? {})[0];
+function fieldOf(path, s, parent, parentPath, inherited) {
+  const own = Object.entries(s["x-when"] ?? {})[0];
+  const when = own ? { path: parentPath + own[0], values: own[1] } : inherited;
   const field = {
     path,
     title: s.title,
@@ -56,7 +57,7 @@ function fieldOf(path, s, parent, parentPath) {
     isPath: s["x-path"],
     isSecret: s["x-secret"],
     shorthand: s["x-shorthand"],
-    when: when && { path: parentPath + when[0], values: when[1] },
+    when,
     also: s["x-also"],
     examples: s.examples,
   };
@@ -71,17 +72,17 @@ function groupsOf(s, path) {
   return groups;
 }
 
-function collect(schema, root, prefix, out) {
+function collect(schema, root, prefix, out, inherited) {
   out.groups.push(...groupsOf(schema, prefix.replace(/\.$/, "")));
   for (const [key, raw] of Object.entries(schema.properties)) {
     const s = deref(raw, root);
     if (!s.title || !s.description || !s.examples)
       if (!s.properties) throw new Error(`${prefix}${key} lacks a title, a description or examples`);
-    const field = fieldOf(prefix + key, s, schema, prefix);
+    const field = fieldOf(prefix + key, s, schema, prefix, inherited);
     if (!field.change && field.type !== "group" && out.name !== "spec")
       throw new Error(`${out.name}.${field.path} lacks x-change`);
     out.fields.push(field);
-    if (field.type === "group" && out.name !== "spec") collect(s, root, `${prefix}${key}.`, out);
+    if (field.type === "group" && out.name !== "spec") collect(s, root, `${prefix}${key}.`, out, field.when);
   }
 }
 

@@ -24,13 +24,28 @@ export function serverOf(run: Block, context: DefaultContext): Block | undefined
 
 const isEmbedded = (block: Block): boolean => textOf(descend(block.tree, "backend")) === "embedded";
 
+const isOf = (block: Block, type: string): boolean => textOf(descend(block.tree, "type")) === type;
+
+/** Whether an environment takes its tasks from the dataset. */
+function holdsTasks(dataset: Block, { blocks }: DefaultContext): boolean {
+  for (const { kind, tree } of blocks.values()) {
+    if (kind === "environment" && textOf(descend(tree, "dataset")) === dataset.name) return true;
+  }
+  return false;
+}
+
 const DERIVED: Partial<Record<BlockName, Readonly<Record<string, DerivedDefault>>>> = {
   server: {
     port: (block) => (isEmbedded(block) ? 0 : 8000),
     slots: (block) => (isEmbedded(block) ? 8 : 1),
   },
+  dataset: {
+    rows: (block, context) => (holdsTasks(block, context) ? "tasks" : "conversations"),
+  },
   run: {
     server: (_, context) => context.onlyServer,
+    loss: (block) => (isOf(block, "rl") ? "importance_sampling" : "cross_entropy"),
+    normalize: (block) => (isOf(block, "rl") ? "sequence" : "token"),
     epochs: (block) => (descend(block.tree, "steps") === undefined ? 1 : undefined),
     // The built-in models are small enough to train whole; on anything else that would be a costly surprise.
     lora_rank: (block, context) => {

@@ -5,7 +5,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
  "spec": {
   "name": "spec",
   "title": "SpecFile",
-  "description": "An rlcli.yaml: what should exist (servers, datasets, losses, runs). `rlcli plan` says what it takes to get there, `rlcli apply` does it.",
+  "description": "An rlcli.yaml: what should exist (servers, datasets, losses, environments, runs, evals, deployments). `rlcli plan` says what it takes to get there, `rlcli apply` does it.",
   "fields": [
    {
     "path": "rlcli",
@@ -112,6 +112,21 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     ]
    },
    {
+    "path": "environments",
+    "title": "Environments",
+    "description": "Tasks with graders, by name.",
+    "type": "map",
+    "isRequired": false,
+    "examples": [
+     {
+      "math": {
+       "type": "math",
+       "dataset": "gsm8k"
+      }
+     }
+    ]
+   },
+   {
     "path": "runs",
     "title": "Runs",
     "description": "Trainings, by name. Each ends in checkpoints that other runs may start from.",
@@ -123,6 +138,43 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
        "type": "sl",
        "dataset": "traces",
        "epochs": 2
+      }
+     }
+    ]
+   },
+   {
+    "path": "evals",
+    "title": "Evals",
+    "description": "Measurements of checkpoints, by name.",
+    "type": "map",
+    "isRequired": false,
+    "examples": [
+     {
+      "holdout": {
+       "checkpoint": "agent",
+       "environment": "math",
+       "metrics": {
+        "reward": {
+         "min": 0.85
+        }
+       }
+      }
+     }
+    ]
+   },
+   {
+    "path": "deployments",
+    "title": "Deployments",
+    "description": "Named pointers to checkpoints that move only when their evals pass.",
+    "type": "map",
+    "isRequired": false,
+    "examples": [
+     {
+      "production": {
+       "checkpoint": "agent",
+       "requires": [
+        "holdout"
+       ]
       }
      }
     ]
@@ -516,19 +568,20 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "source",
     "title": "Source file",
-    "description": "A JSONL file with one `{\"messages\": […]}` a line, relative to the spec.",
+    "description": "A file of rows, relative to the spec: JSONL, CSV or Parquet; or `hf://ORG/NAME/CONFIG/SPLIT@REVISION` from the Hugging Face hub. Conversations have one `{\"messages\": […]}` a row; tasks have the fields that an environment names.",
     "type": "string",
     "isRequired": false,
     "change": "rule",
     "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
-    "form": "a path",
+    "form": "a path, or hf://org/name/config/split",
     "isPath": true,
     "also": [
      "file",
      "path"
     ],
     "examples": [
-     "data/train.jsonl"
+     "data/train.jsonl",
+     "hf://openai/gsm8k/main/train"
     ]
    },
    {
@@ -867,6 +920,23 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "examples": [
      16777216
     ]
+   },
+   {
+    "path": "rows",
+    "title": "Kind of rows",
+    "description": "`conversations` to train on as they are, or `tasks` for environments: rows of any fields, kept as they are.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "defaultText": "tasks where an environment uses it, else conversations",
+    "values": [
+     "conversations",
+     "tasks"
+    ],
+    "examples": [
+     "tasks"
+    ]
    }
   ],
   "groups": [
@@ -1044,23 +1114,618 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
   ],
   "groups": []
  },
- "run": {
-  "name": "run",
-  "title": "RunBlock",
-  "description": "A training. Its result is checkpoints of the base model, adapted to the dataset.",
+ "environment": {
+  "name": "environment",
+  "title": "EnvironmentBlock",
+  "description": "Tasks and a grader: what a policy is asked, and what its answers are worth.",
   "fields": [
    {
     "path": "type",
     "title": "Type",
-    "description": "`sl`: supervised learning on the rows of a dataset.",
+    "description": "The grader: `math` compares final answers, `match` compares texts, `json_schema` checks a structure, `command` asks a program, `http` a service, `module` a JavaScript file (also over several turns), `judge` another model.",
     "type": "string",
     "isRequired": true,
     "change": "replace",
     "values": [
-     "sl"
+     "math",
+     "match",
+     "json_schema",
+     "command",
+     "http",
+     "module",
+     "judge"
     ],
     "examples": [
-     "sl"
+     "math"
+    ]
+   },
+   {
+    "path": "dataset",
+    "title": "Dataset",
+    "description": "The tasks, one a row.",
+    "type": "string",
+    "isRequired": true,
+    "change": "rule",
+    "changeNote": "Other tasks are another environment: runs on it train anew, evals on it measure anew.",
+    "ref": "dataset",
+    "also": [
+     "data",
+     "tasks"
+    ],
+    "examples": [
+     "gsm8k"
+    ]
+   },
+   {
+    "path": "question",
+    "title": "Question field",
+    "description": "Field of a row with what the user says: text, or a list of messages.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "question",
+    "form": "a field's name",
+    "examples": [
+     "problem"
+    ]
+   },
+   {
+    "path": "answer",
+    "title": "Answer field",
+    "description": "Field of a row with the right answer.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "answer",
+    "form": "a field's name",
+    "when": {
+     "path": "type",
+     "values": [
+      "math",
+      "match",
+      "json_schema"
+     ]
+    },
+    "examples": [
+     "solution"
+    ]
+   },
+   {
+    "path": "system",
+    "title": "System message",
+    "description": "Said before every question. `{field}` stands for a field of the row.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "examples": [
+     "Think step by step."
+    ]
+   },
+   {
+    "path": "prompt",
+    "title": "Prompt",
+    "description": "The user's message around the question. `{field}` stands for a field of the row; braces around anything else stay as they are.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "defaultText": "the question as it is",
+    "form": "a text",
+    "examples": [
+     "{question}\nPut your answer in \\boxed{}."
+    ]
+   },
+   {
+    "path": "few_shot",
+    "title": "Examples",
+    "description": "Questions and answers shown before the question, as turns of the conversation.",
+    "type": "list",
+    "isRequired": false,
+    "change": "replace",
+    "examples": [
+     [
+      {
+       "question": "1+1=",
+       "answer": "2"
+      }
+     ]
+    ]
+   },
+   {
+    "path": "tag",
+    "title": "Tag field",
+    "description": "Field of a row by whose values evals also report apart.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "form": "a field's name",
+    "examples": [
+     "subject"
+    ]
+   },
+   {
+    "path": "weight",
+    "title": "Weight",
+    "description": "What this grader's reward is multiplied by, beside `parts`.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "examples": [
+     0.8
+    ]
+   },
+   {
+    "path": "parts",
+    "title": "Further graders",
+    "description": "Graders whose rewards, each times its `weight`, are added: an entry has a `type`, the options of that type, a `weight` and a `name` for its metrics.",
+    "type": "list",
+    "isRequired": false,
+    "change": "replace",
+    "examples": [
+     [
+      {
+       "name": "format",
+       "type": "match",
+       "mode": "regex",
+       "pattern": "\\\\boxed",
+       "weight": 0.1
+      }
+     ]
+    ]
+   },
+   {
+    "path": "length_penalty",
+    "title": "Length penalty",
+    "description": "Takes from the reward of long answers.",
+    "type": "group",
+    "isRequired": false
+   },
+   {
+    "path": "length_penalty.free",
+    "title": "Free length",
+    "description": "Characters that cost nothing.",
+    "type": "integer",
+    "isRequired": true,
+    "change": "replace",
+    "range": "at least 0",
+    "examples": [
+     2000
+    ]
+   },
+   {
+    "path": "length_penalty.full",
+    "title": "Full length",
+    "description": "Characters from which the whole penalty is taken; in between it rises evenly.",
+    "type": "integer",
+    "isRequired": true,
+    "change": "replace",
+    "range": "at least 1",
+    "examples": [
+     4000
+    ]
+   },
+   {
+    "path": "length_penalty.penalty",
+    "title": "Penalty",
+    "description": "Taken at the most.",
+    "type": "number",
+    "isRequired": true,
+    "change": "replace",
+    "range": "at least 0",
+    "examples": [
+     0.5
+    ]
+   },
+   {
+    "path": "formats",
+    "title": "Answer formats",
+    "description": "Where the final answer may stand, the most trusted first: `boxed`, `hash` (after `####`), `answer_is` (the answer is …), `last_number`.",
+    "type": "list",
+    "isRequired": false,
+    "change": "replace",
+    "defaultText": "all, in this order",
+    "when": {
+     "path": "type",
+     "values": [
+      "math"
+     ]
+    },
+    "examples": [
+     [
+      "boxed"
+     ]
+    ]
+   },
+   {
+    "path": "tolerance",
+    "title": "Tolerance",
+    "description": "Relative difference that rounded decimals may have.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 0.000001,
+    "range": "at least 0",
+    "when": {
+     "path": "type",
+     "values": [
+      "math"
+     ]
+    },
+    "examples": [
+     0.001
+    ]
+   },
+   {
+    "path": "mode",
+    "title": "Comparison",
+    "description": "`exact`: the answer is the whole text; `contains`: it occurs; `regex`: what `pattern` finds; `choice`: a letter.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "exact",
+    "values": [
+     "exact",
+     "contains",
+     "regex",
+     "choice"
+    ],
+    "when": {
+     "path": "type",
+     "values": [
+      "match"
+     ]
+    },
+    "examples": [
+     "choice"
+    ]
+   },
+   {
+    "path": "pattern",
+    "title": "Pattern",
+    "description": "For `mode: regex`: searched in the completion; its first group, if it has one, is compared with the answer.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "form": "a regular expression",
+    "when": {
+     "path": "type",
+     "values": [
+      "match"
+     ]
+    },
+    "examples": [
+     "Answer: (\\d+)"
+    ]
+   },
+   {
+    "path": "ignore_case",
+    "title": "Ignore case",
+    "description": "Whether upper and lower case count as equal.",
+    "type": "boolean",
+    "isRequired": false,
+    "change": "replace",
+    "default": false,
+    "when": {
+     "path": "type",
+     "values": [
+      "match"
+     ]
+    },
+    "examples": [
+     true
+    ]
+   },
+   {
+    "path": "choices",
+    "title": "Choices",
+    "description": "For `mode: choice`: the letters there are.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "ABCDEFGHIJ",
+    "form": "letters",
+    "when": {
+     "path": "type",
+     "values": [
+      "match"
+     ]
+    },
+    "examples": [
+     "ABCD"
+    ]
+   },
+   {
+    "path": "schema",
+    "title": "JSON Schema",
+    "description": "What the JSON in the answer must satisfy (draft 2020-12).",
+    "type": "map",
+    "isRequired": false,
+    "change": "replace",
+    "when": {
+     "path": "type",
+     "values": [
+      "json_schema"
+     ]
+    },
+    "examples": [
+     {
+      "type": "object",
+      "required": [
+       "city"
+      ]
+     }
+    ]
+   },
+   {
+    "path": "command",
+    "title": "Command",
+    "description": "A program and its arguments. It gets one JSON object a line on standard input and answers each with one line: `{\"reward\": 1}`.",
+    "type": "list",
+    "isRequired": false,
+    "change": "replace",
+    "form": "a text",
+    "when": {
+     "path": "type",
+     "values": [
+      "command"
+     ]
+    },
+    "examples": [
+     [
+      "python3",
+      "grade.py"
+     ]
+    ]
+   },
+   {
+    "path": "files",
+    "title": "Files of the grader",
+    "description": "Files that belong to the command beside those it names: a change to one is a change to the environment.",
+    "type": "list",
+    "isRequired": false,
+    "change": "none",
+    "form": "a path",
+    "isPath": true,
+    "shorthand": "list",
+    "when": {
+     "path": "type",
+     "values": [
+      "command",
+      "module"
+     ]
+    },
+    "examples": [
+     [
+      "lib/rules.py"
+     ]
+    ]
+   },
+   {
+    "path": "module",
+    "title": "Module",
+    "description": "A JavaScript file, relative to the spec. It exports `grade({ prompt, completion, row })`, or `turn({ messages, completion, row, turn })` for an environment that answers back.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "form": "a path",
+    "isPath": true,
+    "when": {
+     "path": "type",
+     "values": [
+      "module"
+     ]
+    },
+    "examples": [
+     "grade.js"
+    ]
+   },
+   {
+    "path": "max_turns",
+    "title": "Most turns",
+    "description": "Answers of the policy at the most, where the module answers back.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 8,
+    "range": "at least 1 and at most 1000",
+    "when": {
+     "path": "type",
+     "values": [
+      "module"
+     ]
+    },
+    "examples": [
+     4
+    ]
+   },
+   {
+    "path": "url",
+    "title": "Address",
+    "description": "For `http`: where requests are posted. For `judge`: an OpenAI-compatible endpoint, up to and with `/v1`.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "form": "an http:// or https:// address",
+    "when": {
+     "path": "type",
+     "values": [
+      "http",
+      "judge"
+     ]
+    },
+    "examples": [
+     "http://127.0.0.1:9000/grade"
+    ]
+   },
+   {
+    "path": "api_key",
+    "title": "API key",
+    "description": "Must be `${secret.NAME}`: read from the environment variable NAME when it is used; only its name is ever stored.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "isSecret": true,
+    "when": {
+     "path": "type",
+     "values": [
+      "http",
+      "judge"
+     ]
+    },
+    "examples": [
+     "${secret.JUDGE_API_KEY}"
+    ]
+   },
+   {
+    "path": "model",
+    "title": "Judge's model",
+    "description": "The model that judges.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "form": "a model's name",
+    "when": {
+     "path": "type",
+     "values": [
+      "judge"
+     ]
+    },
+    "examples": [
+     "gpt-4o-mini"
+    ]
+   },
+   {
+    "path": "rubric",
+    "title": "Rubric",
+    "description": "What a good answer is, in words. `{field}` stands for a field of the row.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "form": "a text",
+    "when": {
+     "path": "type",
+     "values": [
+      "judge"
+     ]
+    },
+    "examples": [
+     "Is the answer polite and right? The right answer is {answer}."
+    ]
+   },
+   {
+    "path": "scale_min",
+    "title": "Lowest score",
+    "description": "Of the judge; it counts as a reward of 0.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 0,
+    "when": {
+     "path": "type",
+     "values": [
+      "judge"
+     ]
+    },
+    "examples": [
+     1
+    ]
+   },
+   {
+    "path": "scale_max",
+    "title": "Highest score",
+    "description": "Of the judge; it counts as a reward of 1.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 10,
+    "when": {
+     "path": "type",
+     "values": [
+      "judge"
+     ]
+    },
+    "examples": [
+     5
+    ]
+   },
+   {
+    "path": "tests",
+    "title": "Known grades",
+    "description": "Answers whose reward is known, graded at every plan: `completion`, `reward`, and the fields of the row that the grader reads. A difference is an error before anything is trained.",
+    "type": "list",
+    "isRequired": false,
+    "change": "none",
+    "examples": [
+     [
+      {
+       "completion": "It is \\boxed{4}.",
+       "answer": "4",
+       "reward": 1
+      }
+     ]
+    ]
+   },
+   {
+    "path": "timeout",
+    "title": "Time limit",
+    "description": "For one grade, or one turn of a module.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "default": "30s",
+    "form": "a duration: a whole number and s, m, h or d, such as `300s` or `10m`",
+    "examples": [
+     "60s"
+    ]
+   },
+   {
+    "path": "retries",
+    "title": "Retries",
+    "description": "How often a grade that failed is tried again before its rollout is dropped.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "none",
+    "default": 2,
+    "range": "at least 0 and at most 20",
+    "examples": [
+     3
+    ]
+   },
+   {
+    "path": "concurrency",
+    "title": "Grades at once",
+    "description": "How many answers are graded at the same time.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "none",
+    "defaultText": "as many as the machine has processors for command and module, else 64",
+    "range": "at least 1 and at most 1024",
+    "examples": [
+     16
+    ]
+   }
+  ],
+  "groups": []
+ },
+ "run": {
+  "name": "run",
+  "title": "RunBlock",
+  "description": "A training. Its result is checkpoints of the base model, adapted to a dataset or to an environment's rewards.",
+  "fields": [
+   {
+    "path": "type",
+    "title": "Type",
+    "description": "`sl`: supervised learning on the rows of a dataset. `rl`: reinforcement learning on an environment.",
+    "type": "string",
+    "isRequired": true,
+    "change": "replace",
+    "values": [
+     "sl",
+     "rl"
+    ],
+    "examples": [
+     "sl",
+     "rl"
     ]
    },
    {
@@ -1081,10 +1746,16 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "title": "Dataset",
     "description": "The rows to train on.",
     "type": "string",
-    "isRequired": true,
+    "isRequired": false,
     "change": "rule",
     "changeNote": "Other rows are another dataset: the run does what its `on_data_change` says, by default train anew.",
     "ref": "dataset",
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "also": [
      "data",
      "datasets"
@@ -1094,9 +1765,31 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     ]
    },
    {
+    "path": "environment",
+    "title": "Environment",
+    "description": "What the policy is asked and graded by.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Trains the run anew if the environment itself is another (tasks, grader, prompt); another name for the same one changes nothing.",
+    "ref": "environment",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "also": [
+     "env"
+    ],
+    "examples": [
+     "math"
+    ]
+   },
+   {
     "path": "from",
     "title": "Starting point",
-    "description": "Another run whose weights this one starts from: `warmup` (its last step), `warmup@best` (its best held-out loss) or `warmup@40` (a kept step).",
+    "description": "Another run whose weights this one starts from: `warmup` (its last step), `warmup@best` (its best held-out loss or reward) or `warmup@40` (a kept step).",
     "type": "string",
     "isRequired": false,
     "change": "rule",
@@ -1135,16 +1828,17 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "isRequired": false,
     "change": "rule",
     "changeNote": "Trains the run anew if the loss itself is another; another name for the same loss changes nothing.",
-    "default": "cross_entropy",
+    "defaultText": "cross_entropy for sl, importance_sampling for rl",
     "ref": "loss",
     "examples": [
-     "cross_entropy"
+     "cross_entropy",
+     "gspo"
     ]
    },
    {
     "path": "epochs",
     "title": "Epochs",
-    "description": "Passes over the training rows; may be a fraction. Use either this or `steps`.",
+    "description": "Passes over the training rows or tasks; may be a fraction. Use either this or `steps`.",
     "type": "number",
     "isRequired": false,
     "change": "rule",
@@ -1289,6 +1983,13 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "rule",
     "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "range": "at least 1",
+    "when": {
+     "path": "schedule.type",
+     "values": [
+      "linear",
+      "cosine"
+     ]
+    },
     "examples": [
      200
     ]
@@ -1302,6 +2003,13 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "rule",
     "changeNote": "Trains the run anew, unless the learning rate of every step stays what it was.",
     "range": "greater than 0",
+    "when": {
+     "path": "schedule.type",
+     "values": [
+      "linear",
+      "cosine"
+     ]
+    },
     "examples": [
      2
     ]
@@ -1387,6 +2095,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "default": 8,
     "range": "at least 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "examples": [
      32
     ]
@@ -1400,8 +2114,376 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "defaultText": "no limit",
     "range": "at least 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "examples": [
      16384
+    ]
+   },
+   {
+    "path": "group_size",
+    "title": "Group size",
+    "description": "Answers sampled to each task; their rewards are compared with each other.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 8,
+    "range": "at least 1 and at most 4096",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "also": [
+     "num_generations",
+     "n_samples"
+    ],
+    "examples": [
+     16
+    ]
+   },
+   {
+    "path": "groups_per_batch",
+    "title": "Groups per step",
+    "description": "Tasks of one step.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 16,
+    "range": "at least 1 and at most 65536",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "also": [
+     "batch_size",
+     "prompts_per_batch"
+    ],
+    "examples": [
+     32
+    ]
+   },
+   {
+    "path": "substeps",
+    "title": "Substeps",
+    "description": "Optimizer updates of one step, each on its share of the groups.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "range": "at least 1 and at most 256",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "also": [
+     "num_substeps",
+     "mini_batches"
+    ],
+    "examples": [
+     2
+    ]
+   },
+   {
+    "path": "minibatches",
+    "title": "Minibatches",
+    "description": "forward_backward calls of one substep, each on a fixed share of its groups. With `normalize: sequence` the first are computed while the rest is still sampled. The sum of their gradients is the same.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "range": "at least 1 and at most 256",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     4
+    ]
+   },
+   {
+    "path": "advantage",
+    "title": "Advantage",
+    "description": "What a reward is compared with: `center` subtracts the group's mean, `std` also divides by its deviation, `leave_one_out` subtracts the mean of the others, `none` takes the reward itself.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "center",
+    "values": [
+     "center",
+     "std",
+     "leave_one_out",
+     "none"
+    ],
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     "std"
+    ]
+   },
+   {
+    "path": "temperature",
+    "title": "Temperature",
+    "description": "Of sampling; 1 samples from the model as it is, 0 takes the most probable token.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "range": "at least 0 and at most 100",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     1
+    ]
+   },
+   {
+    "path": "top_p",
+    "title": "Top p",
+    "description": "Samples from the most probable tokens that make up this share; 1 is off.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "range": "greater than 0 and at most 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     0.95
+    ]
+   },
+   {
+    "path": "max_tokens",
+    "title": "Longest answer",
+    "description": "Tokens of one answer at the most.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 512,
+    "range": "at least 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "also": [
+     "max_new_tokens",
+     "max_completion_tokens"
+    ],
+    "examples": [
+     1024
+    ]
+   },
+   {
+    "path": "stop",
+    "title": "Stops",
+    "description": "Texts that end an answer, beside the tokens with which the model ends a turn. A single one may be written without the list.",
+    "type": "list",
+    "isRequired": false,
+    "change": "replace",
+    "form": "a text",
+    "shorthand": "list",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     [
+      "\n\n"
+     ]
+    ]
+   },
+   {
+    "path": "kl_penalty",
+    "title": "KL penalty",
+    "description": "Weight of the penalty for moving away from `kl_reference`, subtracted from the advantages token by token; 0 is off.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 0,
+    "range": "at least 0",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "also": [
+     "kl_coef",
+     "kl_beta"
+    ],
+    "examples": [
+     0.01
+    ]
+   },
+   {
+    "path": "kl_reference",
+    "title": "KL reference",
+    "description": "With `kl_penalty`: the run whose checkpoint is the reference.",
+    "type": "string",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Trains the run anew if the reference is another checkpoint.",
+    "defaultText": "the weights that the run starts from",
+    "form": "a run's name, or name@best, or name@STEP",
+    "ref": "run",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     "warmup"
+    ]
+   },
+   {
+    "path": "max_steps_off_policy",
+    "title": "Steps off policy",
+    "description": "Answers may be sampled by weights that are this many steps old, so that sampling and training overlap; older ones are dropped and counted. 0 samples every step from its own weights.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 0,
+    "range": "at least 0 and at most 64",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     1
+    ]
+   },
+   {
+    "path": "min_group_size",
+    "title": "Smallest group",
+    "description": "A group that lost answers to faults is kept if at least this many remain.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 2,
+    "range": "at least 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     4
+    ]
+   },
+   {
+    "path": "max_failure_rate",
+    "title": "Tolerated failures",
+    "description": "Share of a step's answers that may be lost to faults (of the grader, of sampling, of a sandbox) before the run stops.",
+    "type": "number",
+    "isRequired": false,
+    "change": "none",
+    "default": 0.2,
+    "range": "at least 0 and at most 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     0.1
+    ]
+   },
+   {
+    "path": "early_stop",
+    "title": "Early stop",
+    "description": "Ends the run before its last step. Judged by the first of its evals with `every`, else by the mean reward over `window` steps.",
+    "type": "group",
+    "isRequired": false,
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    }
+   },
+   {
+    "path": "early_stop.target",
+    "title": "Target",
+    "description": "The run is complete once the reward reaches this.",
+    "type": "number",
+    "isRequired": false,
+    "change": "none",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     0.95
+    ]
+   },
+   {
+    "path": "early_stop.collapse",
+    "title": "Collapse",
+    "description": "The run stops with an error once the reward falls below this share of its best.",
+    "type": "number",
+    "isRequired": false,
+    "change": "none",
+    "range": "at least 0 and at most 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     0.5
+    ]
+   },
+   {
+    "path": "early_stop.window",
+    "title": "Window",
+    "description": "Steps over which rewards are averaged where no eval looks on.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "none",
+    "default": 10,
+    "range": "at least 1",
+    "when": {
+     "path": "type",
+     "values": [
+      "rl"
+     ]
+    },
+    "examples": [
+     20
     ]
    },
    {
@@ -1413,9 +2495,14 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "default": 2048,
     "range": "at least 2",
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "also": [
-     "max_seq_len",
-     "max_tokens"
+     "max_seq_len"
     ],
     "examples": [
      4096
@@ -1434,6 +2521,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
      "last_assistant",
      "all"
     ],
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "examples": [
      "last_assistant"
     ]
@@ -1441,11 +2534,11 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "normalize",
     "title": "Normalisation",
-    "description": "What the loss is a mean over: `token` weighs every token alike, `sequence` every row.",
+    "description": "What the loss is a mean over: `token` weighs every token alike, `sequence` every row or answer.",
     "type": "string",
     "isRequired": false,
     "change": "replace",
-    "default": "token",
+    "defaultText": "token for sl, sequence for rl",
     "values": [
      "token",
      "sequence"
@@ -1457,7 +2550,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "seed",
     "title": "Seed",
-    "description": "Decides the order of rows and the initial adapter. The same seed gives the same weights on the embedded server.",
+    "description": "Decides the order of rows and tasks, what is sampled, and the initial adapter. The same seed gives the same weights on the embedded server.",
     "type": "integer",
     "isRequired": false,
     "change": "replace",
@@ -1493,6 +2586,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "replace",
     "default": 0,
     "range": "at least 0",
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "also": [
      "holdout",
      "test_rows"
@@ -1510,6 +2609,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "change": "none",
     "default": 0,
     "range": "at least 0",
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "examples": [
      10
     ]
@@ -1556,6 +2661,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
      "continue",
      "ignore"
     ],
+    "when": {
+     "path": "type",
+     "values": [
+      "sl"
+     ]
+    },
     "examples": [
      "continue"
     ]
@@ -1596,5 +2707,256 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "isRequired": true
    }
   ]
+ },
+ "eval": {
+  "name": "eval",
+  "title": "EvalBlock",
+  "description": "A measurement of a checkpoint on an environment.",
+  "fields": [
+   {
+    "path": "checkpoint",
+    "title": "Checkpoint",
+    "description": "What is measured: a run (`agent`, its last step), `agent@best` or `agent@40`.",
+    "type": "string",
+    "isRequired": true,
+    "change": "rule",
+    "changeNote": "Another checkpoint is measured anew; a renamed run with the same content changes nothing.",
+    "form": "a run's name, or name@best, or name@STEP",
+    "ref": "run",
+    "examples": [
+     "agent",
+     "agent@best"
+    ]
+   },
+   {
+    "path": "environment",
+    "title": "Environment",
+    "description": "What it is measured on.",
+    "type": "string",
+    "isRequired": true,
+    "change": "rule",
+    "changeNote": "Another environment is measured anew; another name for the same one changes nothing.",
+    "ref": "environment",
+    "examples": [
+     "math"
+    ]
+   },
+   {
+    "path": "tasks",
+    "title": "Tasks",
+    "description": "How many tasks, the first of the dataset.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "defaultText": "all",
+    "range": "at least 1",
+    "also": [
+     "n",
+     "limit",
+     "num_tasks"
+    ],
+    "examples": [
+     200
+    ]
+   },
+   {
+    "path": "samples",
+    "title": "Samples a task",
+    "description": "Answers to each task. With more than one, pass@k is reported for every power of two up to it.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "range": "at least 1 and at most 4096",
+    "also": [
+     "num_samples",
+     "k"
+    ],
+    "examples": [
+     8
+    ]
+   },
+   {
+    "path": "temperature",
+    "title": "Temperature",
+    "description": "Of sampling; 1 samples from the model as it is, 0 takes the most probable token.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "range": "at least 0 and at most 100",
+    "examples": [
+     1
+    ]
+   },
+   {
+    "path": "top_p",
+    "title": "Top p",
+    "description": "Samples from the most probable tokens that make up this share; 1 is off.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "range": "greater than 0 and at most 1",
+    "examples": [
+     0.95
+    ]
+   },
+   {
+    "path": "max_tokens",
+    "title": "Longest answer",
+    "description": "Tokens of one answer at the most.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 512,
+    "range": "at least 1",
+    "also": [
+     "max_new_tokens",
+     "max_completion_tokens"
+    ],
+    "examples": [
+     1024
+    ]
+   },
+   {
+    "path": "stop",
+    "title": "Stops",
+    "description": "Texts that end an answer, beside the tokens with which the model ends a turn. A single one may be written without the list.",
+    "type": "list",
+    "isRequired": false,
+    "change": "replace",
+    "form": "a text",
+    "shorthand": "list",
+    "examples": [
+     [
+      "\n\n"
+     ]
+    ]
+   },
+   {
+    "path": "seed",
+    "title": "Seed",
+    "description": "Of sampling.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 0,
+    "range": "at least 0 and at most 4294967295",
+    "examples": [
+     1
+    ]
+   },
+   {
+    "path": "template_kwargs",
+    "title": "Template variables",
+    "description": "Extra variables for the model's chat template.",
+    "type": "map",
+    "isRequired": false,
+    "change": "replace",
+    "default": {},
+    "examples": [
+     {
+      "enable_thinking": false
+     }
+    ]
+   },
+   {
+    "path": "metrics",
+    "title": "Thresholds",
+    "description": "Metrics with the least (`min`) or most (`max`) they may be for the eval to pass. Judged afterwards: another threshold samples nothing anew.",
+    "type": "map",
+    "isRequired": false,
+    "change": "update",
+    "default": {},
+    "examples": [
+     {
+      "reward": {
+       "min": 0.85
+      }
+     }
+    ]
+   },
+   {
+    "path": "pass_reward",
+    "title": "Passing reward",
+    "description": "An answer counts as right for pass@k from this reward on.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1,
+    "examples": [
+     0.5
+    ]
+   },
+   {
+    "path": "every",
+    "title": "During training",
+    "description": "Also measures the run while it trains, before its first step and every so many steps; 0 measures only the checkpoint.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "none",
+    "default": 0,
+    "range": "at least 0",
+    "examples": [
+     10
+    ]
+   }
+  ],
+  "groups": []
+ },
+ "deployment": {
+  "name": "deployment",
+  "title": "DeploymentBlock",
+  "description": "A named pointer to a checkpoint, which moves only when its evals pass.",
+  "fields": [
+   {
+    "path": "checkpoint",
+    "title": "Checkpoint",
+    "description": "What it is to point at: a run (`agent`, its last step), `agent@best` or `agent@40`.",
+    "type": "string",
+    "isRequired": true,
+    "change": "rule",
+    "changeNote": "The pointer moves when the required evals pass for the new checkpoint; until then it is held.",
+    "form": "a run's name, or name@best, or name@STEP",
+    "ref": "run",
+    "examples": [
+     "agent"
+    ]
+   },
+   {
+    "path": "requires",
+    "title": "Required evals",
+    "description": "Evals of this checkpoint that must pass. A single one may be written without the list.",
+    "type": "list",
+    "isRequired": false,
+    "change": "none",
+    "form": "an eval's name",
+    "ref": "eval",
+    "shorthand": "list",
+    "examples": [
+     [
+      "holdout"
+     ]
+    ]
+   },
+   {
+    "path": "on_fail",
+    "title": "When evals fail",
+    "description": "`hold` leaves the pointer where it is and says so; `error` also fails the apply.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "default": "hold",
+    "values": [
+     "hold",
+     "error"
+    ],
+    "examples": [
+     "error"
+    ]
+   }
+  ],
+  "groups": []
  }
 };

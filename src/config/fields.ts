@@ -8,7 +8,16 @@ import type { Json } from "../value.ts";
 import { BLOCKS } from "./fields.gen.ts";
 
 /** Blocks of the spec that have fields; `spec` is the file's own top level. */
-export type BlockName = "spec" | "variable" | "server" | "dataset" | "loss" | "run";
+export type BlockName =
+  | "spec"
+  | "variable"
+  | "server"
+  | "dataset"
+  | "loss"
+  | "environment"
+  | "run"
+  | "eval"
+  | "deployment";
 
 /** `group` is a map with known keys, `map` one with free keys, `list` a list of text, `scalar` any single value. */
 export type FieldType = "string" | "integer" | "number" | "boolean" | "scalar" | "list" | "group" | "map";

@@ -82,7 +82,8 @@ class Normaliser {
   }
 
   #subgroup(step: Step, written: Tree | undefined): Value | undefined {
-    return written !== undefined || step.isFilled ? this.group(written, step.steps) : undefined;
+    const isThere = written !== undefined || (step.isFilled && this.#applies(step.field));
+    return isThere ? this.group(written, step.steps) : undefined;
   }
 
   #leaf({ field, default: shared }: Step, written: Tree | undefined): Value | undefined {

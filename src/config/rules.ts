@@ -1,16 +1,17 @@
 /** All rules of a spec; see rules/. */
+import { graderIsWhole, partsAreGraders } from "./rules/environments.ts";
 import { externalHasUrl, fieldsApply, keyGroups, secretsAreReferences } from "./rules/fields.ts";
-import { checkpointFits, fromHasNoCycle, runHasServer } from "./rules/references.ts";
+import { checkpointFits, fromHasNoCycle, runHasServer, trainsOnSomething } from "./rules/references.ts";
 import type { BlockRule, RuleContext } from "./rules/rule.ts";
 import {
   clipsAreOrdered,
   evaluationHasRows,
   freeMapsAreJson,
+  lossFitsRun,
   optimizerHasOrigin,
   parallelismDivides,
   scheduleFits,
   sourcesAreLocal,
-  supervisedLoss,
 } from "./rules/values.ts";
 
 /** For every block: they look at which keys are there. */
@@ -25,9 +26,12 @@ const SOUND: readonly BlockRule[] = [
   evaluationHasRows,
   scheduleFits,
   optimizerHasOrigin,
-  supervisedLoss,
+  lossFitsRun,
   sourcesAreLocal,
   freeMapsAreJson,
+  trainsOnSomething,
+  graderIsWhole,
+  partsAreGraders,
 ];
 
 export function checkRules(context: RuleContext): void {

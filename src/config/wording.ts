@@ -1,5 +1,4 @@
 /** Errors of the schema check in words: what is wrong, what the field takes, what may have been meant. */
-import { KINDS } from "../address.ts";
 import type { DiagnosticCode } from "../codes.ts";
 import type { Diagnostic } from "../diagnostic.ts";
 import { closest, didYouMean, listNames } from "../suggest.ts";
@@ -8,7 +7,7 @@ import { blockInfo, type FieldInfo, fieldAt, fieldsOf } from "./fields.ts";
 import type { Place } from "./place.ts";
 import { child, entriesOf, type MapTree, type Tree, textOf } from "./tree.ts";
 import type { ShapeError } from "./validate.gen.mjs";
-import { expectation, typeWords, valueWords } from "./words.ts";
+import { article, capital, expectation, typeWords, valueWords } from "./words.ts";
 
 /** What a diagnostic points at. */
 type Mark = Pick<Tree, "source" | "span">;
@@ -83,7 +82,7 @@ function wrongType(field: FieldInfo | undefined, place: Place, key: Mark): Wordi
 }
 
 function takenBy(field: FieldInfo | undefined, { block, path, label }: Place): string {
-  if (block !== "spec") return path === "" ? `a map with the fields of a ${block}` : typeWords(field);
+  if (block !== "spec") return path === "" ? `a map with the fields of ${article(block)}` : typeWords(field);
   return kindOfKey(label) || label === "variables" ? `a map of ${label} by name` : typeWords(field);
 }
 
@@ -94,8 +93,6 @@ function badName(name: string, value: Tree): Wording {
 
 function unknownKey(name: string, place: Place): Wording {
   const key = entriesOf(place.value).get(name)?.key ?? place.value;
-  if (place.block === "spec" && isLaterKey(name))
-    return ["RL1110", `\`${name}\` is part of the language, but this version of rlcli does not do it yet.`, key];
   const siblings = siblingKeys(place);
   const known = (place.block === "spec" ? pluralOf(name) : undefined) ?? otherName(name, place);
   const meant = known ?? closest(name, siblings);
@@ -104,11 +101,6 @@ function unknownKey(name: string, place: Place): Wording {
   if (value && meant !== undefined && fieldAt(place.block, meant)?.isSecret) value.source.hide(value.span);
   const has = ` It has ${listNames(siblings, 30)}.`;
   return ["RL1101", `${whereWords(place)} has no field \`${name}\`.${hint || has}`, key];
-}
-
-/** Blocks that a later version has. */
-function isLaterKey(name: string): boolean {
-  return KINDS.some((kind) => name === kind || name === `${kind}s`) && kindOfKey(name) === undefined && !pluralOf(name);
 }
 
 /** `run` → `runs`; undefined where the name is no singular of a key that holds blocks. */
@@ -122,16 +114,21 @@ function otherName(name: string, { block, path }: Place): string | undefined {
   return blockInfo(block).fields.find((field) => field.also?.includes(name))?.path;
 }
 
-function siblingKeys({ block, path }: Place): string[] {
+/** The keys that may stand here, without those that mean nothing with the block's type or backend. */
+function siblingKeys({ block, path, value }: Place): string[] {
   const prefix = path === "" ? "" : `${path}.`;
-  return [...fieldsOf(block).keys()]
-    .filter((key) => key.startsWith(prefix) && !key.slice(prefix.length).includes("."))
-    .map((key) => key.slice(prefix.length));
+  return [...fieldsOf(block).values()]
+    .filter((field) => field.path.startsWith(prefix) && !field.path.slice(prefix.length).includes("."))
+    .filter(({ when }) => {
+      const decided = path === "" && when && textOf(child(value, when.path));
+      return !decided || when.values.includes(decided);
+    })
+    .map((field) => field.path.slice(prefix.length));
 }
 
 function whereWords({ block, path }: Place): string {
   if (path !== "") return `\`${path}\``;
-  return block === "spec" ? "A spec" : `A ${block}`;
+  return block === "spec" ? "A spec" : capital(article(block));
 }
 
 function missing(name: string, place: Place, key: Mark): Wording {

@@ -69,3 +69,12 @@ export function expectation(field: FieldInfo | undefined, value: Tree): string {
       return "";
   }
 }
+
+/** `a run`, `an eval`. */
+export function article(name: string): string {
+  return `${/^[aeiou]/.test(name) ? "an" : "a"} ${name}`;
+}
+
+export function capital(words: string): string {
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

@@ -5,6 +5,7 @@ import type { Block } from "../blocks.ts";
 import { type BlockInfo, type BlockName, blockInfo, type FieldInfo } from "../fields.ts";
 import { secretValues } from "../secrets.ts";
 import { child, descend, entriesOf, type Tree, textOf } from "../tree.ts";
+import { article, capital } from "../words.ts";
 import type { RuleContext } from "./rule.ts";
 
 /** A field that the block's backend or type would ignore. */
@@ -12,11 +13,23 @@ export function fieldsApply(block: Block, context: RuleContext): void {
   const info = blockInfo(block.kind as BlockName);
   for (const field of info.fields) {
     const { when } = field;
-    if (when === undefined || descend(block.tree, field.path) === undefined) continue;
+    if (when === undefined || isPartOf(when, field.path, info) || descend(block.tree, field.path) === undefined)
+      continue;
     const value = textOf(descend(block.tree, when.path)) ?? defaultOf(info, when.path);
-    if (value === undefined || when.values.includes(value)) continue;
+    if (value === undefined || when.values.includes(value) || !isKnown(info, when.path, value)) continue;
     context.reporter.atKey(block, field.path, "RL1203", inapplicable(info, field, when.path, value));
   }
+}
+
+/** Whether the group that a field lies in is reported already. */
+function isPartOf(when: FieldInfo["when"], path: string, info: BlockInfo): boolean {
+  return info.fields.some((f) => f.type === "group" && path.startsWith(`${f.path}.`) && f.when?.path === when?.path);
+}
+
+/** A value that the deciding field does not have is reported there; what it would mean here nobody can tell. */
+function isKnown(info: BlockInfo, path: string, value: string): boolean {
+  const values = info.fields.find((f) => f.path === path)?.values;
+  return values === undefined || values.includes(value);
 }
 
 function defaultOf(info: BlockInfo, path: string): string | undefined {
@@ -41,7 +54,7 @@ export function keyGroups(block: Block, context: RuleContext): void {
     if (tree?.type !== "map") continue;
     const present = group.keys.filter((key) => tree.entries.has(key));
     const prefix = group.path === "" ? "" : `${group.path}.`;
-    const where = group.path === "" ? `A ${block.kind}` : `\`${group.path}\``;
+    const where = group.path === "" ? capital(article(block.kind)) : `\`${group.path}\``;
     if (present.length > 1)
       context.reporter.atKey(
         block,

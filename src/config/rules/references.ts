@@ -22,12 +22,42 @@ export function referencesOf(block: Block, context: RuleContext): Reference[] {
   const references: Reference[] = [];
   for (const field of blockInfo(block.kind as BlockName).fields) {
     if (field.ref === undefined) continue;
-    const written = textOf(descend(block.tree, field.path));
-    const text = written ?? (block.kind === "run" && field.path === "server" ? context.onlyServer : undefined);
-    const reference = text === undefined ? undefined : resolve(block, field.path, field.ref, text, context);
-    if (reference !== undefined) references.push(reference);
+    for (const { path, text } of namesAt(block, field.path, context)) {
+      const reference = resolve(block, path, field.ref, text, context);
+      if (reference !== undefined) references.push(reference);
+    }
   }
-  return references;
+  return block.kind === "run" ? [...references, ...watchedReferences(block, context)] : references;
+}
+
+/** What is written at a reference field, which may be a list. */
+function namesAt(block: Block, path: string, context: RuleContext): readonly { path: string; text: string }[] {
+  const tree = descend(block.tree, path);
+  if (tree?.type === "list")
+    return tree.items.flatMap((item, i) => {
+      const text = textOf(item);
+      return text === undefined ? [] : [{ path: `${path}.${i}`, text }];
+    });
+  const text = textOf(tree) ?? (block.kind === "run" && path === "server" ? context.onlyServer : undefined);
+  return text === undefined ? [] : [{ path, text }];
+}
+
+/**
+ * Evals with `every` also measure the run while it trains, so that it needs their environments. The eval itself comes after the
+ * run, which is why the run does not refer to it.
+ */
+function watchedReferences(run: Block, context: RuleContext): readonly Reference[] {
+  return [...context.ofKind("eval").values()].flatMap((block) => {
+    const environment = textOf(child(block.tree, "environment"));
+    if (!watches(block, run) || environment === undefined || !context.ofKind("environment").has(environment)) return [];
+    return [{ path: `evals.${block.name}`, to: addressOf("environment", environment) }];
+  });
+}
+
+/** Whether an eval is also made while the run trains. */
+function watches(block: Block, run: Block): boolean {
+  const checkpoint = textOf(child(block.tree, "checkpoint"));
+  return checkpoint !== undefined && splitSelector(checkpoint).name === run.name && (numberAt(block, "every") ?? 0) > 0;
 }
 
 function resolve(
@@ -104,13 +134,7 @@ export function checkpointFits(block: Block, context: RuleContext): void {
   if (parent === undefined || parent === block || context.isFaulty(parent)) return;
   const { selector } = splitSelector(textOf(child(block.tree, "from")) ?? "");
   const steps = numberAt(parent, "steps");
-  if (selector === "best" && !((numberAt(parent, "test_size") ?? 0) > 0))
-    context.reporter.at(
-      block,
-      "from",
-      "RL1206",
-      `\`@best\` is the step with the best held-out loss, but run \`${parent.name}\` holds out no rows. Give it \`test_size\`, or leave \`@best\` out.`,
-    );
+  if (selector === "best" && !isJudged(parent, context)) context.reporter.at(block, "from", "RL1206", bestOf(parent));
   else if (selector !== undefined && steps !== undefined && Number(selector) > steps)
     context.reporter.at(
       block,
@@ -129,7 +153,31 @@ export function checkpointFits(block: Block, context: RuleContext): void {
     );
 }
 
+/** Whether the run is measured as it trains, so that one of its checkpoints is the best. */
+function isJudged(run: Block, context: RuleContext): boolean {
+  if (textOf(child(run.tree, "type")) !== "rl") return (numberAt(run, "test_size") ?? 0) > 0;
+  return [...context.ofKind("eval").values()].some((block) => watches(block, run));
+}
+
+function bestOf(run: Block): string {
+  return textOf(child(run.tree, "type")) === "rl"
+    ? `\`@best\` is the step with the best reward of an eval, but no eval looks on while run \`${run.name}\` trains. Give one of its evals \`every\`, or leave \`@best\` out.`
+    : `\`@best\` is the step with the best held-out loss, but run \`${run.name}\` holds out no rows. Give it \`test_size\`, or leave \`@best\` out.`;
+}
+
 function numberAt(block: Block, key: string): number | undefined {
   const tree = child(block.tree, key);
   return tree?.type === "scalar" && typeof tree.value === "number" ? tree.value : undefined;
+}
+
+/** What each type of run learns from. */
+const MATTER: Readonly<Record<string, "dataset" | "environment">> = { sl: "dataset", rl: "environment" };
+
+export function trainsOnSomething(block: Block, context: RuleContext): void {
+  const field = block.kind === "run" ? MATTER[textOf(child(block.tree, "type")) ?? ""] : undefined;
+  if (field === undefined || child(block.tree, field) !== undefined) return;
+  const known = listNames(context.ofKind(field).keys());
+  const hint =
+    known === "" ? `Declare one under \`${BLOCK_KEYS[field]}:\` and name it here.` : `The spec has ${known}.`;
+  context.reporter.atKey(block, "", "RL1106", `This run needs \`${field}\`, which it learns from. ${hint}`);
 }

@@ -1,6 +1,7 @@
 /** Values that are fine alone and wrong together, and values that this version does not do. */
 
 import { addressOf } from "../../address.ts";
+import { listNames } from "../../suggest.ts";
 import type { Block } from "../blocks.ts";
 import { type BlockName, blockInfo } from "../fields.ts";
 import { child, descend, type Tree, textOf } from "../tree.ts";
@@ -67,20 +68,31 @@ export function optimizerHasOrigin(block: Block, context: RuleContext): void {
   context.reporter.atKey(block, "from_optimizer", "RL1106", detail);
 }
 
-export function supervisedLoss(block: Block, context: RuleContext): void {
+/** Losses that each type of run trains with. */
+const USABLE: Readonly<Record<string, readonly string[]>> = {
+  sl: ["cross_entropy"],
+  rl: ["importance_sampling", "ppo", "cispo", "dro", "gspo", "dppo"],
+};
+
+const WHY: Readonly<Record<string, string>> = {
+  cross_entropy: "has no use for rewards",
+  ppo_critic: "trains a value head, which no run has; use it through rlcli/tinker",
+};
+
+export function lossFitsRun(block: Block, context: RuleContext): void {
   const name = block.kind === "run" ? textOf(child(block.tree, "loss")) : undefined;
-  if (name === undefined) return;
+  const usable = USABLE[textOf(child(block.tree, "type")) ?? ""];
+  if (name === undefined || usable === undefined) return;
   const declared = context.blocks.get(addressOf("loss", name));
   const type = declared === undefined ? name : textOf(child(declared.tree, "type"));
   const isLoss = declared !== undefined || blockInfo("loss").fields[0]?.values?.includes(name);
-  if (!isLoss || type === undefined || type === "cross_entropy") return;
+  if (!isLoss || type === undefined || usable.includes(type)) return;
   const of = declared === undefined ? "" : ` of loss \`${name}\``;
-  context.reporter.at(
-    block,
-    "loss",
-    "RL1204",
-    `A supervised run trains with \`cross_entropy\`; \`${type}\`${of} needs rewards. Remove \`loss\`, or name one of that type.`,
-  );
+  const detail =
+    usable.length === 1
+      ? `A supervised run trains with \`cross_entropy\`; \`${type}\`${of} needs rewards. Remove \`loss\`, or name one of that type.`
+      : `\`${type}\`${of} ${WHY[type] ?? "is no loss of reinforcement learning"}. Use ${listNames(usable, usable.length)}.`;
+  context.reporter.at(block, "loss", "RL1204", detail);
 }
 
 /** Sources that a later version reads. */
@@ -92,9 +104,10 @@ export function sourcesAreLocal(block: Block, context: RuleContext): void {
       block,
       path,
       "RL1110",
-      "This version reads local files only. Download the data and name the file.",
+      "This version reads local files, and datasets of the Hugging Face hub as `hf://org/name/config/split`. Download the data and name the file.",
     );
-  if (remote(textOf(child(block.tree, "source")))) report("source");
+  const source = textOf(child(block.tree, "source"));
+  if (remote(source) && !source?.startsWith("hf://")) report("source");
   const from = descend(block.tree, "import.from");
   if (from?.type === "list")
     for (const [i, item] of from.items.entries()) if (remote(textOf(item))) report(`import.from.${i}`);
