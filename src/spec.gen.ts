@@ -410,7 +410,7 @@ export interface EnvironmentBlock {
    */
   readonly files?: string[];
   /**
-   * A JavaScript file, relative to the spec. It exports `grade({ prompt, completion, row })`, or `turn({ messages, completion, row, turn })` for an environment that answers back.
+   * A JavaScript file, relative to the spec. It exports `grade({ prompt, completion, row, turn })`, which returns a reward, or `{ messages }` to answer back.
    */
   readonly module?: string;
   /**

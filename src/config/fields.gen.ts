@@ -1503,7 +1503,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "module",
     "title": "Module",
-    "description": "A JavaScript file, relative to the spec. It exports `grade({ prompt, completion, row })`, or `turn({ messages, completion, row, turn })` for an environment that answers back.",
+    "description": "A JavaScript file, relative to the spec. It exports `grade({ prompt, completion, row, turn })`, which returns a reward, or `{ messages }` to answer back.",
     "type": "string",
     "isRequired": false,
     "change": "none",

@@ -1,5 +1,5 @@
 /** Several graders as one: a weighted sum, with an allowance or a price for length. */
-import type { Grade, GradeRequest, Grader } from "./grader.ts";
+import type { Grade, GradeRequest, Grader, Reply } from "./grader.ts";
 
 export interface Part {
   readonly name: string;
@@ -21,9 +21,18 @@ export interface LengthPenalty {
  * part cannot judge, the whole cannot.
  */
 export function composeGraders(parts: readonly Part[], length?: LengthPenalty): Grader {
+  const gradeAll = (some: readonly Part[], request: GradeRequest) =>
+    Promise.all(some.map((part) => part.grader.grade(request)));
+  const first = parts[0]?.grader;
+  // Only the first may answer back; the others judge the answer that it ends with.
+  const respond = async (request: GradeRequest): Promise<Grade | Reply> => {
+    const answer = (await first?.respond?.(request)) as Grade | Reply;
+    if ("messages" in answer) return answer;
+    return sum([answer, ...(await gradeAll(parts.slice(1), request))], parts, request, length);
+  };
   return {
-    grade: async (request) =>
-      sum(await Promise.all(parts.map((part) => part.grader.grade(request))), parts, request, length),
+    grade: async (request) => sum(await gradeAll(parts, request), parts, request, length),
+    ...(first?.respond ? { respond } : {}),
     close: async () => {
       await Promise.all(parts.map((part) => part.grader.close()));
     },

@@ -4,13 +4,22 @@
  */
 import type { JsonObject } from "../value.ts";
 
+/** One turn of a conversation. Further fields (`tool_calls`, `name`) reach the model's template as they are. */
+export interface ChatMessage {
+  readonly role: string;
+  readonly content: string;
+  readonly [field: string]: unknown;
+}
+
 export interface GradeRequest {
   /** The conversation that was answered. */
-  readonly prompt: readonly { readonly role: string; readonly content: string }[];
+  readonly prompt: readonly ChatMessage[];
   /** The answer's text, without the token that ends the turn. */
   readonly completion: string;
   /** The task's row: fields that the grader's options name. */
   readonly row: JsonObject;
+  /** Which answer of the policy this is, from 0. */
+  readonly turn?: number;
   readonly signal: AbortSignal;
 }
 
@@ -23,9 +32,16 @@ export interface Grade {
   readonly note?: string;
 }
 
+/** What is said to the policy instead of a grade: it answers again. */
+export interface Reply {
+  readonly messages: readonly ChatMessage[];
+}
+
 export interface Grader {
   /** Judges one completion. Rejects where it could not be judged; aborting the signal rejects too. */
   grade(request: GradeRequest): Promise<Grade>;
+  /** Of a grader that may answer back. */
+  respond?(request: GradeRequest): Promise<Grade | Reply>;
   /** Ends processes and connections of the grader. */
   close(): Promise<void>;
 }

@@ -1,13 +1,14 @@
 /**
  * `type: module` — a JavaScript file of the user's: its default export, or its export `grade`, gets
- * `{ prompt, completion, row }` and returns a number or `{ reward, metrics, note }`, at once or as a promise. It runs in a thread of its own, so
- * that one which never returns can be ended.
+ * `{ prompt, completion, row, turn }` and returns a number or `{ reward, metrics, note }`, at once or as a promise. `{ messages }` instead
+ * goes on: they are said to the policy, and its next answer comes with the whole conversation as `prompt`. It runs in a
+ * thread of its own, so that one which never returns can be ended.
  */
 import { existsSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
 import { diagnostic, fail, RlcliError } from "../../diagnostic.ts";
-import type { Grade, GradeRequest, Grader } from "../grader.ts";
+import type { ChatMessage, Grade, GradeRequest, Grader, Reply } from "../grader.ts";
 import { Pool } from "../pool.ts";
 import { readGrade } from "./answer.ts";
 
@@ -22,7 +23,13 @@ export interface ModuleOptions {
 export function moduleGrader(options: ModuleOptions): Grader {
   if (!existsSync(options.path)) fail("RL7102", `The grader's module ${options.path} does not exist.`);
   const pool = new Pool(options.concurrency, () => new GraderThread(options));
-  return { grade: (request) => pool.use((thread) => thread.ask(request)), close: () => pool.close() };
+  const respond = (request: GradeRequest) => pool.use((thread) => thread.ask(request));
+  const grade = async (request: GradeRequest): Promise<Grade> => {
+    const answer = await respond(request);
+    if (!("messages" in answer)) return answer;
+    return fail("RL7103", `The grader ${options.path} answered back where only a grade counts.`);
+  };
+  return { grade, respond, close: () => pool.close() };
 }
 
 /** What runs in the thread. Plain text, since it has no imports of ours and must not depend on how rlcli is bundled. */
@@ -76,14 +83,14 @@ class GraderThread {
     return this.#isUsable;
   }
 
-  async ask({ prompt, completion, row, signal }: GradeRequest): Promise<Grade> {
+  async ask({ prompt, completion, row, turn = 0, signal }: GradeRequest): Promise<Grade | Reply> {
     const who = `The grader ${this.#options.path}`;
-    const answer = await this.#exchange({ prompt, completion, row }, signal, who);
+    const answer = await this.#exchange({ prompt, completion, row, turn }, signal, who);
     if (answer.loadError !== undefined) {
       fail("RL7102", `${who} cannot be loaded: ${answer.loadError}. ${HINT}`);
     }
     if (answer.error !== undefined) fail("RL7103", `${who} threw: ${answer.error.split("\n").slice(0, 3).join(" ")}`);
-    return readGrade(answer.value, who);
+    return readReply(answer.value) ?? readGrade(answer.value, who);
   }
 
   async close(): Promise<void> {
@@ -119,6 +126,14 @@ class GraderThread {
       else this.#worker.postMessage({ id, request });
     });
   }
+}
+
+/** `{ messages }` of the form that a conversation has; undefined where it is something else. */
+function readReply(value: unknown): Reply | undefined {
+  const { messages } = (value ?? {}) as { messages?: unknown };
+  if (!Array.isArray(messages) || messages.length === 0) return undefined;
+  const isOne = ({ role, content }: Partial<ChatMessage>) => typeof role === "string" && typeof content === "string";
+  return messages.every((message) => isOne(message ?? {})) ? { messages } : undefined;
 }
 
 const HINT =
