@@ -6,6 +6,8 @@
  *   journal.jsonl      JournalEntry: each step before it is sent and after it is done; what resume reads
  *   metrics.jsonl      MetricsLine: one line a step
  *   checkpoints.jsonl  CheckpointLine: durable checkpoints, and those pruned later
+ *   rollouts/          one file a step: what was sampled, and its grades (`rl`; training/rl/rollouts.ts)
+ *   evals.jsonl        results of evals made while the run trains (`rl`)
  *   events.jsonl       RunEvent: progress for whoever is attached
  *   worker.json        WorkerStatus: who works on it now, or how it ended
  *   log.txt            the worker's own words
@@ -14,6 +16,7 @@
 import type { Address } from "./address.ts";
 import type { Diagnostic } from "./diagnostic.ts";
 import type { Digest } from "./digest.ts";
+import type { EnvironmentOrder, EvalOrder, SamplingOrder } from "./environment-order.ts";
 import type { ProcessIdentity } from "./process.ts";
 
 export const RUN_RECORD_VERSION = 1;
@@ -52,12 +55,30 @@ export interface OptimizerSettings {
 
 export type TrainOn = "all_assistant" | "last_assistant" | "all";
 
-/** The hashed part of a supervised run, with every default filled in. */
-export interface SupervisedSettings {
-  readonly type: "sl";
+/** How the gradient of a loss is got: by the server in one call, or in rlcli from a forward pass. */
+export type LossStrategy = "fused" | "two_pass" | "auto";
+
+/** The hashed part of any run, with every default filled in. */
+export interface TrainingSettings {
   readonly learning_rate: number;
   readonly schedule: Schedule;
   readonly optimizer: OptimizerSettings;
+  readonly normalize: "token" | "sequence";
+  readonly seed: number;
+  /** 0 trains all weights. */
+  readonly lora_rank: number;
+  /** Extra variables for the chat template. */
+  readonly template_kwargs: Readonly<Record<string, unknown>>;
+  readonly loss: {
+    readonly type: string;
+    readonly options: Readonly<Record<string, number>>;
+    /** Not hashed: the result is the same. */
+    readonly strategy?: LossStrategy;
+  };
+}
+
+export interface SupervisedSettings extends TrainingSettings {
+  readonly type: "sl";
   /** Most rows in a batch. */
   readonly batch_size: number;
   /** Most tokens in a batch, counted before padding; a longer single row still makes a batch of its own. */
@@ -65,27 +86,53 @@ export interface SupervisedSettings {
   /** Rows longer than this many tokens are cut at the right. */
   readonly max_length: number;
   readonly train_on: TrainOn;
-  readonly normalize: "token" | "sequence";
-  readonly seed: number;
-  /** 0 trains all weights. */
-  readonly lora_rank: number;
   /** Rows held out from training, chosen by a stable hash. */
   readonly test_size: number;
-  /** Extra variables for the chat template. */
-  readonly template_kwargs: Readonly<Record<string, unknown>>;
-  readonly loss: {
-    readonly type: string;
-    readonly options: Readonly<Record<string, number>>;
-  };
 }
 
-export interface RunOrder {
+export interface RlSettings extends TrainingSettings {
+  readonly type: "rl";
+  /** Answers to each task. */
+  readonly group_size: number;
+  /** Tasks of a step. */
+  readonly groups_per_batch: number;
+  /** Optimizer updates of a step. */
+  readonly substeps: number;
+  /** forward_backward calls of a substep. */
+  readonly minibatches: number;
+  readonly advantage: "center" | "std" | "leave_one_out" | "none";
+  readonly sampling: SamplingOrder;
+  readonly kl_penalty: number;
+  /** How many steps old the weights may be that sampled an answer. */
+  readonly max_steps_off_policy: number;
+  readonly min_group_size: number;
+}
+
+export type RunSettings = SupervisedSettings | RlSettings;
+
+/** What a run of type `rl` is told beside its settings: outside the hash, or hashed by what it names. */
+export interface RlOrder {
+  readonly environment: EnvironmentOrder;
+  /** Made while the run trains. */
+  readonly evals: readonly EvalOrder[];
+  /** Share of a step's answers that may be lost to faults. */
+  readonly max_failure_rate: number;
+  readonly early_stop: { readonly target?: number; readonly collapse?: number; readonly window: number };
+  /** Sampler weights of the KL penalty's reference; the base model where absent. */
+  readonly reference?: string;
+  /** Keeps groups in which all answers got the same reward, so that every part of a step is exercised. */
+  readonly keep_constant?: boolean;
+}
+
+export interface RunOrder<S extends RunSettings = RunSettings> {
   readonly formatVersion: typeof RUN_RECORD_VERSION;
   readonly project: string;
   readonly address: Address;
   readonly generation: Digest;
   readonly incarnation: number;
-  readonly settings: SupervisedSettings;
+  readonly settings: S;
+  /** Of a run of type `rl`. */
+  readonly rl?: RlOrder;
   /** Outside the hash: how far to go and how often to look. Rewritten when a run is extended. */
   readonly length: RunLength;
   /** A durable checkpoint every so many steps (the last step always has one). */
@@ -98,6 +145,7 @@ export interface RunOrder {
   /** Base model as the spec names it: `builtin:tiny`, a folder, or a hub name. */
   readonly model: string;
   readonly server: Address;
+  /** Rows to train on, or the environment's tasks. */
   readonly dataset: {
     readonly address: Address;
     readonly digest: Digest;
@@ -135,6 +183,33 @@ export type JournalEntry =
       readonly step: number;
       readonly seq: readonly number[];
       readonly batch: Digest;
+      readonly learningRate: number;
+    }
+  | {
+      /** Weights for sampling what the step is trained on (`rl`). */
+      readonly t: "sampler";
+      readonly at: string;
+      readonly step: number;
+      readonly seq: readonly number[];
+    }
+  | {
+      /** One forward_backward of a step that has several (`rl`); what it is made of is in `rollouts/`. */
+      readonly t: "part";
+      readonly at: string;
+      readonly step: number;
+      /** From 0, over all substeps. */
+      readonly part: number;
+      readonly seq: readonly number[];
+      readonly batch: Digest;
+    }
+  | {
+      /** The optimizer update after a substep's parts (`rl`). */
+      readonly t: "update";
+      readonly at: string;
+      readonly step: number;
+      /** From 0. */
+      readonly substep: number;
+      readonly seq: readonly number[];
       readonly learningRate: number;
     }
   | { readonly t: "done"; readonly at: string; readonly step: number }
@@ -182,6 +257,10 @@ export interface MetricsLine {
   readonly tokensPerSecond: number;
   readonly heldOutLoss?: number;
   readonly gradNorm?: number;
+  /** Mean reward of an eval made after this step (`rl`). */
+  readonly evalReward?: number;
+  /** What else was measured (`rl`), by name: `reward/mean`, `groups/constant`, `kl/k1`, `time/sample`, … */
+  readonly values?: Readonly<Record<string, number>>;
 }
 
 export type CheckpointLine =
@@ -194,6 +273,8 @@ export type CheckpointLine =
       /** `tinker://…/sampler_weights/…`: kept for final and best. */
       readonly sampler?: string;
       readonly heldOutLoss?: number;
+      /** Mean reward of an eval at this step (`rl`). */
+      readonly evalReward?: number;
       readonly final?: RunLength;
     }
   | { readonly t: "pruned"; readonly at: string; readonly step: number };
@@ -241,6 +322,9 @@ export type RunEvent =
       readonly tokensPerSecond: number;
       readonly etaSeconds?: number;
       readonly heldOutLoss?: number;
+      /** Mean over the step's answers (`rl`). */
+      readonly reward?: number;
+      readonly evalReward?: number;
     }
   | {
       readonly t: "checkpoint";

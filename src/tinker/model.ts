@@ -119,13 +119,16 @@ export class TrainingModel {
     return this.#save("save_weights_for_sampler", name, options, (path) => this.#client.weights.named(path, saved));
   }
 
-  /** A sampler of the weights as they are at this place in the model's order, without a name and not kept. */
-  sampler(options: SeqOptions = {}): Promise<Future<Sampler>> {
+  /**
+   * A sampler of the weights as they are at this place in the model's order, without a name and not kept. `samplerSeqId` is
+   * its number within the session, which a caller that may have to send the same call again gives itself.
+   */
+  sampler(options: SeqOptions & { readonly samplerSeqId?: number } = {}): Promise<Future<Sampler>> {
     const saved = this.#client.weights.saved(this.id);
     const body = {
       model_id: this.id,
       seq_id: this.#seq(options),
-      sampling_session_seq_id: this.#samplerNumbers(),
+      sampling_session_seq_id: options.samplerSeqId ?? this.#samplerNumbers(),
       type: "save_weights_for_sampler",
     };
     return this.#submit("/save_weights_for_sampler", body, options, (answer, fail) => {

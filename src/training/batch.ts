@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import type { Digest } from "../digest.ts";
 import { crossEntropyLoss } from "../losses/cross-entropy.ts";
-import type { SupervisedSettings } from "../run-record.ts";
+import type { SupervisedSettings, TrainingSettings } from "../run-record.ts";
 import type { Datum, Loss, PassResult } from "../tinker/data.ts";
 import type { TokenDatum } from "../tokens/conversation.ts";
 
@@ -55,7 +55,8 @@ export function batchLoss(data: readonly Datum[], results: readonly PassResult[]
   }, 0);
 }
 
-function digestData(data: readonly Datum[]): Digest {
+/** Of all that is sent: what a resumed step must still be. */
+export function digestData(data: readonly Datum[]): Digest {
   const hash = createHash("sha256");
   for (const { input, lossInputs } of data) {
     hash.update(`${input.length};`);
@@ -67,6 +68,6 @@ function digestData(data: readonly Datum[]): Digest {
 }
 
 /** A loss as the client sends it; servers check the keys of a configuration, so an empty one is left out. */
-export function wireLoss({ type, options }: SupervisedSettings["loss"]): Loss {
+export function wireLoss({ type, options }: TrainingSettings["loss"]): Loss {
   return Object.keys(options).length > 0 ? { name: type, config: options } : { name: type };
 }

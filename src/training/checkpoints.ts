@@ -9,6 +9,7 @@ export interface DurableCheckpoint {
   readonly training: string;
   readonly sampler?: string;
   readonly heldOutLoss?: number;
+  readonly evalReward?: number;
   /** The length of which this was the end. */
   readonly final?: RunLength;
 }
@@ -37,13 +38,25 @@ export function readCheckpoints(path: string): { list: readonly DurableCheckpoin
   return { list: values.filter(isLine).reduce(foldLine, []), diagnostics };
 }
 
-/** The checkpoint with the lowest held-out loss; the earliest of equals. */
+/** What was measured of a step's weights, by which checkpoints are compared. */
+export interface Judgement {
+  readonly heldOutLoss?: number;
+  readonly evalReward?: number;
+}
+
+/** A number that is higher the better the weights are; undefined where nothing was measured. */
+export function scoreOf({ heldOutLoss, evalReward }: Judgement): number | undefined {
+  return evalReward ?? (heldOutLoss === undefined ? undefined : -heldOutLoss);
+}
+
+/** The checkpoint with the highest reward of an eval, or the lowest held-out loss; the earliest of equals. */
 export function bestCheckpoint(list: readonly DurableCheckpoint[]): DurableCheckpoint | undefined {
-  const judged = list.filter((c) => c.heldOutLoss !== undefined);
-  return judged.reduce<DurableCheckpoint | undefined>(
-    (best, c) => (best?.heldOutLoss === undefined || (c.heldOutLoss as number) < best.heldOutLoss ? c : best),
-    undefined,
-  );
+  let best: DurableCheckpoint | undefined;
+  for (const checkpoint of list) {
+    const score = scoreOf(checkpoint);
+    if (score !== undefined && score > ((best && scoreOf(best)) ?? Number.NEGATIVE_INFINITY)) best = checkpoint;
+  }
+  return best;
 }
 
 /** What may go: neither among the last `keepLast` (at least the newest) nor a final one nor the best. */

@@ -4,7 +4,8 @@ import type { Datum } from "../tinker/data.ts";
 import type { TrainingModel } from "../tinker/model.ts";
 import type { TokenDatum } from "../tokens/conversation.ts";
 import { batchLoss, buildBatch, wireLoss } from "./batch.ts";
-import { type Run, WORK_LIMIT_MS } from "./run.ts";
+import { WORK_LIMIT_MS } from "./run.ts";
+import type { SupervisedRun } from "./supervised-run.ts";
 
 /** Rows in flight at a time: bounds memory whatever test_size is. */
 const ROWS_AT_ONCE = 64;
@@ -13,7 +14,7 @@ const ROWS_AT_ONCE = 64;
  * Held-out loss after `step`, in nats: over tokens or over sequences. Its requests have numbers of their own, journalled
  * like a step's, so that a repeat after a crash is recognised.
  */
-export async function heldOutLoss(run: Run, model: TrainingModel, step: number): Promise<number> {
+export async function heldOutLoss(run: SupervisedRun, model: TrainingModel, step: number): Promise<number> {
   const { record, rows, order } = run;
   const { normalize } = order.settings;
   const groups: number[][] = [];
@@ -47,7 +48,7 @@ function shareOf(datums: readonly TokenDatum[], normalize: "token" | "sequence")
   return datums.reduce((total, d) => total + d.weights.subarray(1).reduce((a, b) => a + b, 0), 0);
 }
 
-async function passOver(run: Run, model: TrainingModel, data: readonly Datum[], seqIds: readonly number[]) {
+async function passOver(run: SupervisedRun, model: TrainingModel, data: readonly Datum[], seqIds: readonly number[]) {
   const { loss } = run.order.settings;
   const pass = await model.forward(data, wireLoss(loss), { seqIds });
   run.at("eval:sent");

@@ -17,6 +17,10 @@ export interface JournalState {
   readonly pending: readonly Entry<"step">[];
   /** Numbers of held-out passes that were begun in this lineage, by step. */
   readonly evals: ReadonlyMap<number, readonly number[]>;
+  /** Weights for sampling that were asked for in this lineage, by the step that is trained on the samples (`rl`). */
+  readonly samplers: ReadonlyMap<number, Entry<"sampler">>;
+  /** What of steps that are not done was begun in this lineage, in order (`rl`). */
+  readonly sent: readonly (Entry<"part"> | Entry<"update">)[];
   /** Begun and not known to be complete. */
   readonly save: Entry<"save"> | undefined;
   /** The lineage in which `save` was begun, where that is over. */
@@ -33,6 +37,8 @@ export const EMPTY_JOURNAL: JournalState = {
   done: 0,
   pending: [],
   evals: new Map(),
+  samplers: new Map(),
+  sent: [],
   save: undefined,
   saveModel: undefined,
   nextSeq: 1,
@@ -59,8 +65,30 @@ export function fold(state: JournalState, entry: JournalEntry): JournalState {
         isFresh: false,
         end: undefined,
       };
+    case "sampler":
+      return {
+        ...state,
+        samplers: new Map([...state.samplers, [entry.step, entry]]),
+        nextSeq: after(state, entry.seq),
+        isFresh: false,
+      };
+    case "part":
+    case "update":
+      return {
+        ...state,
+        sent: [...state.sent, entry],
+        nextSeq: after(state, entry.seq),
+        isFresh: false,
+        end: undefined,
+      };
     case "done":
-      return { ...state, done: entry.step, pending: state.pending.filter((s) => s.step > entry.step) };
+      return {
+        ...state,
+        done: entry.step,
+        pending: state.pending.filter((s) => s.step > entry.step),
+        sent: state.sent.filter((s) => s.step > entry.step),
+        samplers: new Map([...state.samplers].filter(([step]) => step > entry.step)),
+      };
     case "eval":
       return {
         ...state,
@@ -82,18 +110,20 @@ export function fold(state: JournalState, entry: JournalEntry): JournalState {
     case "rollback":
       return { ...EMPTY_JOURNAL, done: entry.to };
     case "end":
-      return { ...state, open: undefined, pending: [], end: entry };
+      return { ...state, open: undefined, pending: [], sent: [], samplers: new Map(), end: entry };
     default:
       return entry satisfies never;
   }
 }
 
-const KINDS: ReadonlySet<string> = new Set(["open", "step", "done", "eval", "save", "saved", "rollback", "end"]);
+/** Entries of calls that carry numbers. */
+const NUMBERED: ReadonlySet<string> = new Set(["step", "sampler", "part", "update", "eval", "save"]);
+const KINDS: ReadonlySet<string> = new Set([...NUMBERED, "open", "done", "saved", "rollback", "end"]);
 
 function isEntry(value: unknown): value is JournalEntry {
   const { t, step, to, seq } = (value ?? {}) as Record<string, unknown>;
   if (typeof t !== "string" || !KINDS.has(t)) return false;
-  if (["step", "save", "eval"].includes(t) && !(Array.isArray(seq) && seq.every(Number.isSafeInteger))) return false;
+  if (NUMBERED.has(t) && !(Array.isArray(seq) && seq.every(Number.isSafeInteger))) return false;
   return Number.isSafeInteger(t === "rollback" ? to : step);
 }
 

@@ -13,7 +13,7 @@ import { ignoredSettings, SERVER_TRAITS, type ServerKind } from "../tinker/quirk
 import type { Session } from "../tinker/session.ts";
 import type { DurableCheckpoint } from "./checkpoints.ts";
 import { type Run, type ServerConnection, WORK_LIMIT_MS } from "./run.ts";
-import { heldOutLossAt, missingKinds } from "./save.ts";
+import { judgementAt, missingKinds } from "./save.ts";
 
 /** How long one request is tried before the server is looked for anew. */
 const RETRY_DEADLINE_MS = 15_000;
@@ -23,10 +23,13 @@ const UNLOAD_TIMEOUT_MS = 5000;
 
 export interface Lineage {
   readonly client: TinkerClient;
+  readonly session: Session;
   readonly model: TrainingModel;
   /** How the server reduces and what it ignores follows from this. */
   readonly kind: ServerKind;
 }
+
+type SessionModel = Pick<Lineage, "session" | "model">;
 
 export async function openLineage(run: Run): Promise<Lineage> {
   run.record.phase("connecting");
@@ -34,10 +37,10 @@ export async function openLineage(run: Run): Promise<Lineage> {
   run.at("open:connected");
   const client = clientOf(connection);
   try {
-    const model = (await goOn(run, client, connection)) ?? (await beginAnew(run, client, connection));
+    const { session, model } = (await goOn(run, client, connection)) ?? (await beginAnew(run, client, connection));
     const kind = await serverKind(client, model, { deadlineMs: WORK_LIMIT_MS });
     checkSettings(run, kind);
-    return { client, model, kind };
+    return { client, session, model, kind };
   } catch (error) {
     await client.close();
     throw error;
@@ -85,7 +88,7 @@ async function goOn(
   run: Run,
   client: TinkerClient,
   { serverRun }: ServerConnection,
-): Promise<TrainingModel | undefined> {
+): Promise<SessionModel | undefined> {
   const { journal } = run.record;
   const { open, isFresh, nextSeq, done } = journal.state;
   if (!open || open.serverRun !== serverRun) return undefined;
@@ -98,7 +101,7 @@ async function goOn(
       await tryUnload(model);
     } else {
       if (isFresh && open.loaded !== undefined) await load(run, model, open.loaded);
-      return model;
+      return { session, model };
     }
   } catch (error) {
     if (!(error instanceof TinkerError) || (error.kind !== "gone" && error.kind !== "rejected")) throw error;
@@ -124,7 +127,7 @@ function repeatsAll(run: Run): boolean {
   return keepsEvals && keepsSave;
 }
 
-async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerConnection): Promise<TrainingModel> {
+async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerConnection): Promise<SessionModel> {
   const { order, record } = run;
   await adoptUnfinishedSave(run, client);
   const base = record.checkpoints.newest(run.total);
@@ -146,7 +149,7 @@ async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerCo
   run.at("open:journaled");
   if (loaded !== undefined) await load(run, model, loaded);
   run.at("open:loaded");
-  return model;
+  return { session, model };
 }
 
 function createModel({ order }: Run, session: Session): Promise<TrainingModel> {
@@ -157,8 +160,8 @@ function createModel({ order }: Run, session: Session): Promise<TrainingModel> {
 }
 
 function rollBack({ record }: Run, base: DurableCheckpoint | undefined): void {
-  const { done, pending } = record.journal.state;
-  const from = pending.at(-1)?.step ?? done;
+  const { done, pending, sent } = record.journal.state;
+  const from = pending.at(-1)?.step ?? sent.at(-1)?.step ?? done;
   const to = base?.step ?? 0;
   if (from > to) {
     const reason = "the server's model is gone; the last durable checkpoint is taken up again";
@@ -194,14 +197,13 @@ async function adoptUnfinishedSave(run: Run, client: TinkerClient): Promise<void
   const sampler = formatCheckpointPath({ run: saveModel, kind: "sampler_weights", name });
   const listed = await listedPaths(client, saveModel);
   if (!listed.has(training)) return;
-  const heldOutLoss = heldOutLossAt(run, step);
   record.checkpoints.add({
     t: "checkpoint",
     at: record.at(),
     step,
     training,
     ...(listed.has(sampler) ? { sampler } : {}),
-    ...(heldOutLoss === undefined ? {} : { heldOutLoss }),
+    ...judgementAt(run, step),
   });
   record.journal.note({ t: "saved", at: record.at(), step });
 }

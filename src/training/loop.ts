@@ -3,16 +3,17 @@
  * where a step is followed by an evaluation or a checkpoint, which must see exactly its weights, the queue runs empty
  * first.
  */
+import { Clock } from "./clock.ts";
 import { heldOutLoss } from "./evaluate.ts";
 import type { Lineage } from "./lineage.ts";
-import type { Run } from "./run.ts";
 import { prune, saveCheckpoint } from "./save.ts";
 import { awaitStep, beginStep, metricsOf, resendStep, type SentStep } from "./step.ts";
+import type { SupervisedRun } from "./supervised-run.ts";
 
 const IN_FLIGHT = 2;
 
 /** Trains to the end, or to a checkpoint after the step at hand where a stop was asked for. */
-export async function trainLineage(run: Run, lineage: Lineage): Promise<"complete" | "interrupted"> {
+export async function trainLineage(run: SupervisedRun, lineage: Lineage): Promise<"complete" | "interrupted"> {
   const { journal } = run.record;
   run.record.phase("training");
   const queue: SentStep[] = [];
@@ -37,7 +38,7 @@ export async function trainLineage(run: Run, lineage: Lineage): Promise<"complet
 }
 
 /** The step to send now, if one may be sent before those in the queue are done. */
-function nextStep(run: Run, queue: readonly SentStep[]): number | undefined {
+function nextStep(run: SupervisedRun, queue: readonly SentStep[]): number | undefined {
   const last = queue.at(-1)?.step;
   const step = (last ?? run.record.journal.state.done) + 1;
   if (step > run.total || queue.length >= IN_FLIGHT || run.deps.stop.aborted) return undefined;
@@ -45,7 +46,13 @@ function nextStep(run: Run, queue: readonly SentStep[]): number | undefined {
 }
 
 /** `isAlone`: nothing was sent after this step, so the model's weights are exactly those after it. */
-async function finishStep(run: Run, { model }: Lineage, sent: SentStep, clock: Clock, isAlone: boolean): Promise<void> {
+async function finishStep(
+  run: SupervisedRun,
+  { model }: Lineage,
+  sent: SentStep,
+  clock: Clock,
+  isAlone: boolean,
+): Promise<void> {
   const { record } = run;
   const outcome = await awaitStep(run, sent);
   const seconds = clock.secondsSince(sent.sentAt);
@@ -59,22 +66,4 @@ async function finishStep(run: Run, { model }: Lineage, sent: SentStep, clock: C
   const { loss, tokensPerSecond } = line;
   const etaSeconds = clock.eta(run.total - sent.step);
   record.emit({ t: "progress", step: sent.step, steps: run.total, loss, tokensPerSecond, etaSeconds, ...heldOut });
-}
-
-/** Time per step: steps overlap, so one counts from the end of the one before. */
-class Clock {
-  #last = 0;
-  #mean: number | undefined;
-
-  secondsSince(sentAt: number): number {
-    const now = performance.now();
-    const seconds = (now - Math.max(this.#last, sentAt)) / 1000;
-    this.#last = now;
-    this.#mean = this.#mean === undefined ? seconds : this.#mean * 0.8 + seconds * 0.2;
-    return seconds;
-  }
-
-  eta(steps: number): number {
-    return Math.round(steps * (this.#mean ?? 0) * 10) / 10;
-  }
 }

@@ -17,6 +17,6 @@ export function measureRate(folder: string, order: RunOrder): RunRate | undefine
   return {
     secondsPerStep: seconds[seconds.length >> 1] as number,
     tokensPerStep: tokens / lines.length,
-    ...(order.settings.batch_tokens === undefined ? { stepsPerEpoch: Math.round(last.step / last.epoch) } : {}),
+    ...(!("batch_tokens" in order.settings) ? { stepsPerEpoch: Math.round(last.step / last.epoch) } : {}),
   };
 }

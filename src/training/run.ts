@@ -1,11 +1,9 @@
-/** A run at work: what it was ordered to do, its rows and batches, and its record. */
-
-import type { RunOrder } from "../run-record.ts";
+/** A run at work: what it was ordered to do, how its steps are made up, and its record. */
+import type { RunOrder, RunSettings } from "../run-record.ts";
 import { canonicalJson } from "../value.ts";
 import type { Batches } from "./batches.ts";
 import { type DurableCheckpoint, prunable } from "./checkpoints.ts";
 import type { RunRecord } from "./record.ts";
-import type { RowStore } from "./rows.ts";
 import { scheduleFactor } from "./schedule.ts";
 
 /** Work that takes longer than this never ends: the server's workers are dead while its API lives. */
@@ -34,25 +32,35 @@ export interface TrainingDeps {
   at?(point: string): void;
 }
 
-export class Run {
-  readonly order: RunOrder;
+export abstract class Run<S extends RunSettings = RunSettings> {
+  readonly order: RunOrder<S>;
   readonly deps: TrainingDeps;
   readonly record: RunRecord;
-  readonly rows: RowStore;
   readonly batches: Batches;
-  /** Optimizer steps of the whole run. */
-  readonly total: number;
   readonly #horizon: number | undefined;
+  #total: number;
 
-  constructor(order: RunOrder, deps: TrainingDeps, record: RunRecord, rows: RowStore, batches: Batches) {
+  constructor(order: RunOrder<S>, deps: TrainingDeps, record: RunRecord, batches: Batches) {
     this.order = order;
     this.deps = deps;
     this.record = record;
-    this.rows = rows;
     this.batches = batches;
-    this.total = batches.steps(order.length);
+    this.#total = this.#accepted?.step ?? batches.steps(order.length);
     const { horizon } = order.settings.schedule;
     this.#horizon = horizon && batches.steps(horizon);
+  }
+
+  /** Whether something is measured after a step, for which its weights must stand still. */
+  abstract evaluatesAt(step: number): boolean;
+
+  /** Optimizer steps of the whole run. */
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Makes a step that is done the last one. */
+  endAt(step: number): void {
+    this.#total = step;
   }
 
   at(point: string): void {
@@ -64,11 +72,6 @@ export class Run {
     return learning_rate * scheduleFactor(schedule, step, this.#horizon);
   }
 
-  evaluatesAt(step: number): boolean {
-    const { eval_every } = this.order;
-    return this.rows.heldOut.length > 0 && (step === this.total || (eval_every > 0 && step % eval_every === 0));
-  }
-
   savesAt(step: number): boolean {
     const { save_every } = this.order;
     return step === this.total || (save_every > 0 && step % save_every === 0) || this.#isKept(step);
@@ -76,6 +79,12 @@ export class Run {
 
   #isKept(step: number): boolean {
     return this.order.keep_steps?.includes(step) ?? false;
+  }
+
+  /** The checkpoint that was accepted as the end of this length, also where that came before its last step. */
+  get #accepted(): DurableCheckpoint | undefined {
+    const length = canonicalJson(this.order.length);
+    return this.record.checkpoints.list.find(({ final }) => canonicalJson(final) === length);
   }
 
   /** Checkpoints that may go. Those beyond the end of a shortened run stay: they are another length's. */
@@ -86,8 +95,6 @@ export class Run {
 
   /** Whether the last step is done and kept as this length's final checkpoint. */
   get isComplete(): boolean {
-    const kept = this.record.checkpoints.at(this.total);
-    const isFinal = kept?.sampler !== undefined && canonicalJson(kept.final) === canonicalJson(this.order.length);
-    return this.record.journal.state.done === this.total && isFinal;
+    return this.record.journal.state.done === this.total && this.#accepted?.sampler !== undefined;
   }
 }

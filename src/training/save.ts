@@ -7,7 +7,7 @@ import { TinkerError } from "../tinker/errors.ts";
 import type { Future } from "../tinker/future.ts";
 import { formatCheckpointPath } from "../tinker/paths.ts";
 import { canonicalJson } from "../value.ts";
-import { bestCheckpoint } from "./checkpoints.ts";
+import { bestCheckpoint, type Judgement, scoreOf } from "./checkpoints.ts";
 import type { Lineage } from "./lineage.ts";
 import { type Run, WORK_LIMIT_MS } from "./run.ts";
 
@@ -23,7 +23,7 @@ export function missingKinds(run: Run): readonly SaveKind[] {
   const { checkpoints, journal } = run.record;
   const step = journal.state.done;
   const known = checkpoints.at(step);
-  const wantsSampler = step === run.total || isBestYet(run, heldOutLossAt(run, step));
+  const wantsSampler = step === run.total || isBestYet(run, judgementAt(run, step));
   return [
     ...(known ? [] : (["weights"] as const)),
     ...(wantsSampler && known?.sampler === undefined ? (["sampler_weights"] as const) : []),
@@ -44,7 +44,6 @@ export async function saveCheckpoint(run: Run, lineage: Lineage): Promise<void> 
   const kinds = missingKinds(run);
   if (kinds.length === 0 && isMarked) return noteSaved(run, step);
 
-  const heldOutLoss = heldOutLossAt(run, step);
   const paths = kinds.length > 0 ? await saveAll(run, lineage, step, kinds) : new Map<SaveKind, string>();
   const [training = known?.training, sampler] = [paths.get("weights"), paths.get("sampler_weights")];
   if (training === undefined) throw new RangeError("a checkpoint without training state");
@@ -54,7 +53,7 @@ export async function saveCheckpoint(run: Run, lineage: Lineage): Promise<void> 
     step,
     training,
     ...(sampler === undefined ? {} : { sampler }),
-    ...(heldOutLoss === undefined ? {} : { heldOutLoss }),
+    ...judgementAt(run, step),
     ...(isFinal ? { final: order.length } : {}),
   });
   run.at("save:listed");
@@ -63,17 +62,24 @@ export async function saveCheckpoint(run: Run, lineage: Lineage): Promise<void> 
   await prune(run, lineage.client);
 }
 
-export function heldOutLossAt({ record }: Run, step: number): number | undefined {
-  return record.metrics.last?.step === step ? record.metrics.last.heldOutLoss : undefined;
+/** What the step's line of metrics says of its weights. */
+export function judgementAt({ record }: Run, step: number): Judgement {
+  if (record.metrics.last?.step !== step) return {};
+  const { heldOutLoss, evalReward } = record.metrics.last;
+  return {
+    ...(heldOutLoss === undefined ? {} : { heldOutLoss }),
+    ...(evalReward === undefined ? {} : { evalReward }),
+  };
 }
 
 function noteSaved({ record }: Run, step: number): void {
   if (record.journal.state.save?.step === step) record.journal.note({ t: "saved", at: record.at(), step });
 }
 
-function isBestYet({ record }: Run, heldOutLoss: number | undefined): boolean {
-  const best = bestCheckpoint(record.checkpoints.list)?.heldOutLoss;
-  return heldOutLoss !== undefined && (best === undefined || heldOutLoss < best);
+function isBestYet({ record }: Run, judgement: Judgement): boolean {
+  const best = bestCheckpoint(record.checkpoints.list);
+  const [score, known] = [scoreOf(judgement), best && scoreOf(best)];
+  return score !== undefined && (known === undefined || score > known);
 }
 
 async function saveAll(run: Run, lineage: Lineage, step: number, kinds: readonly SaveKind[]) {

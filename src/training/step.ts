@@ -6,7 +6,8 @@ import type { Future, Pending } from "../tinker/future.ts";
 import { planStep, type StepPlan } from "../tinker/quirks/reduction.ts";
 import { type Batch, batchLoss, buildBatch, wireLoss } from "./batch.ts";
 import type { Lineage } from "./lineage.ts";
-import { type Run, WORK_LIMIT_MS } from "./run.ts";
+import { WORK_LIMIT_MS } from "./run.ts";
+import type { SupervisedRun } from "./supervised-run.ts";
 
 type StepEntry = Extract<JournalEntry, { t: "step" }>;
 
@@ -25,7 +26,7 @@ export interface SentStep {
 const QUIET_WAIT_MS = 30_000;
 
 /** Begins a step: it is on disk before anything of it is sent. */
-export async function beginStep(run: Run, lineage: Lineage, step: number): Promise<SentStep> {
+export async function beginStep(run: SupervisedRun, lineage: Lineage, step: number): Promise<SentStep> {
   const batch = batchOf(run, step);
   const requests = await requestsOf(run, lineage, batch);
   run.at("step:begin");
@@ -43,7 +44,7 @@ export async function beginStep(run: Run, lineage: Lineage, step: number): Promi
 }
 
 /** Sends a journalled step again: the same numbers with the same bytes, which the server recognises. */
-export async function resendStep(run: Run, lineage: Lineage, entry: StepEntry): Promise<SentStep> {
+export async function resendStep(run: SupervisedRun, lineage: Lineage, entry: StepEntry): Promise<SentStep> {
   const batch = batchOf(run, entry.step);
   if (batch.digest !== entry.batch) {
     fail(
@@ -55,7 +56,7 @@ export async function resendStep(run: Run, lineage: Lineage, entry: StepEntry): 
   return sendStep(run, lineage, entry, batch);
 }
 
-function batchOf(run: Run, step: number): Batch {
+function batchOf(run: SupervisedRun, step: number): Batch {
   const datums = run.batches.at(step).rows.flatMap((row) => run.rows.read(row));
   return buildBatch(datums, run.order.settings.normalize);
 }
@@ -63,7 +64,7 @@ function batchOf(run: Run, step: number): Batch {
 type Sendable = Exclude<StepPlan, { type: "refused" }>;
 
 /** What this server must be sent for the batch. Fails with RL8011 where it cannot compute the loss. */
-function planOf(run: Run, { kind }: Lineage, batch: Batch): Sendable {
+function planOf(run: SupervisedRun, { kind }: Lineage, batch: Batch): Sendable {
   const plan = planStep(kind, wireLoss(run.order.settings.loss), batch.data);
   if (plan.type !== "refused") return plan;
   return fail("RL8011", `${run.order.address} cannot train there: ${plan.reason}.`, { address: run.order.address });
@@ -71,7 +72,7 @@ function planOf(run: Run, { kind }: Lineage, batch: Batch): Sendable {
 
 /** How many numbers of the model each part of a step takes. Sizes alone decide, so log-probabilities may be missing. */
 async function requestsOf(
-  run: Run,
+  run: SupervisedRun,
   lineage: Lineage,
   batch: Batch,
 ): Promise<{ readonly forward: number; readonly backward: number }> {
@@ -82,7 +83,7 @@ async function requestsOf(
   return { forward: await model.requestsFor(batch.data), backward: await model.requestsFor(data) };
 }
 
-async function sendStep(run: Run, lineage: Lineage, entry: StepEntry, batch: Batch): Promise<SentStep> {
+async function sendStep(run: SupervisedRun, lineage: Lineage, entry: StepEntry, batch: Batch): Promise<SentStep> {
   const { model } = lineage;
   const sentAt = performance.now();
   const pass = await sendPass(run, lineage, entry, batch);
@@ -92,7 +93,12 @@ async function sendStep(run: Run, lineage: Lineage, entry: StepEntry, batch: Bat
   return { step: entry.step, batch, learningRate: entry.learningRate, pass, update, sentAt };
 }
 
-async function sendPass(run: Run, lineage: Lineage, entry: StepEntry, batch: Batch): Promise<Pending<PassResult>> {
+async function sendPass(
+  run: SupervisedRun,
+  lineage: Lineage,
+  entry: StepEntry,
+  batch: Batch,
+): Promise<Pending<PassResult>> {
   const { model } = lineage;
   const seqIds = entry.seq.slice(0, -1);
   const plan = planOf(run, lineage, batch);
@@ -118,7 +124,7 @@ export interface StepOutcome {
 }
 
 /** Waits for a step. Fails with RL8004 where its loss or gradient is not a number: all later weights would be lost. */
-export async function awaitStep(run: Run, sent: SentStep): Promise<StepOutcome> {
+export async function awaitStep(run: SupervisedRun, sent: SentStep): Promise<StepOutcome> {
   let quietUntilMs = QUIET_WAIT_MS;
   const onWaiting = (waitedMs: number, state: string | undefined) => {
     if (waitedMs < quietUntilMs) return;
@@ -145,7 +151,7 @@ export async function awaitStep(run: Run, sent: SentStep): Promise<StepOutcome> 
 
 /** The step's line of metrics; `seconds` is the time it took. */
 export function metricsOf(
-  run: Run,
+  run: SupervisedRun,
   sent: SentStep,
   outcome: StepOutcome,
   seconds: number,

@@ -15,7 +15,7 @@ import {
   TinkerClient,
   type TrainingModel,
 } from "../../src/tinker/index.ts";
-import { runSupervised, type TrainingDeps } from "../../src/training/supervised.ts";
+import { runTraining, type TrainingDeps } from "../../src/training/training.ts";
 import { startTestServer, TOKEN } from "../servers/embedded/server.ts";
 import { makeOrder } from "../training/order.ts";
 import { hasSkyrl, startSkyrl } from "./skyrl.ts";
@@ -282,8 +282,8 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     const at = (point: string) => {
       if (point === "step:done" && ++results === 3) stop.abort();
     };
-    expect(await runSupervised(order, deps({ stop: stop.signal, at }))).toMatchObject({ status: "interrupted" });
-    expect(await runSupervised(order, deps({}))).toEqual({ status: "complete", step: 8 });
+    expect(await runTraining(order, deps({ stop: stop.signal, at }))).toMatchObject({ status: "interrupted" });
+    expect(await runTraining(order, deps({}))).toEqual({ status: "complete", step: 8 });
     const lines = readFileSync(join(folder, "metrics.jsonl"), "utf8").trim().split("\n").slice(1);
     const metrics = lines.map((line) => JSON.parse(line) as { step: number; loss: number; heldOutLoss?: number });
     expect(metrics.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6, 7, 8]);

@@ -5,7 +5,7 @@
 import { appendFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { RunOrder } from "../../src/run-record.ts";
-import { runSupervised, type ServerConnection } from "../../src/training/supervised.ts";
+import { runTraining, type ServerConnection } from "../../src/training/training.ts";
 
 interface ChildOrder {
   readonly folder: string;
@@ -20,7 +20,7 @@ interface ChildOrder {
 const child = JSON.parse(process.argv[2] as string) as ChildOrder;
 const read = <T>(path: string): T => JSON.parse(readFileSync(path, "utf8")) as T;
 let passed = 0;
-const end = await runSupervised(read<RunOrder>(join(child.folder, "spec.json")), {
+const end = await runTraining(read<RunOrder>(join(child.folder, "spec.json")), {
   folder: child.folder,
   modelFolder: child.modelFolder,
   connect: async () => read<ServerConnection>(child.connection),

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
 import type { RunEnd } from "../../src/run-record.ts";
-import type { ServerConnection } from "../../src/training/supervised.ts";
+import type { ServerConnection } from "../../src/training/training.ts";
 import { tinyFolder } from "./order.ts";
 
 export async function bundleChild(): Promise<string> {

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { digestBytes } from "../../src/digest.ts";
 import type { RunOrder, SupervisedSettings } from "../../src/run-record.ts";
-import type { TrainingDeps } from "../../src/training/supervised.ts";
+import type { TrainingDeps } from "../../src/training/training.ts";
 import type { FakeServer } from "../tinker/fake-server.ts";
 
 export const tinyFolder = fileURLToPath(new URL("../fixtures/tiny-qwen3", import.meta.url));

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { MetricsLine, RunEvent, RunOrder } from "../../src/run-record.ts";
 import { readRunRecord } from "../../src/training/progress.ts";
-import { runSupervised, type TrainingDeps } from "../../src/training/supervised.ts";
+import { runTraining, type TrainingDeps } from "../../src/training/training.ts";
 import { FakeServer, type Fault, faultsOn, type SeenRequest } from "../tinker/fake-server.ts";
 import { makeDeps, makeOrder, rowOf } from "./order.ts";
 
@@ -23,7 +23,7 @@ const lines = <T>(folder: string, file: string): T[] =>
     .slice(1);
 const metrics = (folder: string) => lines<MetricsLine>(folder, "metrics.jsonl");
 const run = (order: RunOrder, folder: string, more: Partial<TrainingDeps> = {}) =>
-  runSupervised(order, makeDeps(server, folder, more));
+  runTraining(order, makeDeps(server, folder, more));
 const final = (folder: string) => {
   const last = readRunRecord(folder).durable.at(-1)!;
   return { ...last, weights: server.checkpoints.get(last.training)!.model };

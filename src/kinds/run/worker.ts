@@ -13,7 +13,7 @@ import type { StateStore } from "../../state/store.ts";
 import type { RecordStatus, StateRecord } from "../../state-record.ts";
 import { readRunRecord } from "../../training/progress.ts";
 import { measureRate } from "../../training/rate.ts";
-import { runSupervised } from "../../training/supervised.ts";
+import { runTraining } from "../../training/training.ts";
 import type { JsonObject } from "../../value.ts";
 import { connect, serverFolder } from "../connect.ts";
 import type { RunResults } from "./identity.ts";
@@ -78,7 +78,7 @@ async function trainSafely(
   const registration =
     backend === "embedded" ? registerUser(server, { address: work.draft.address, process: ownIdentity() }) : undefined;
   try {
-    return await runSupervised(readOrder(folder), {
+    return await runTraining(readOrder(folder), {
       folder,
       modelFolder: work.modelFolder,
       connect: () => connect(work.server, project),

@@ -1,0 +1,2 @@
+/** placeholder */
+export const reinforcement = undefined as never;
