@@ -351,6 +351,11 @@ export const CODES = table({
     summary: "Import options contradict each other",
     explanation: "Two options of an import ask for what cannot both be done, or one does nothing without another.",
   },
+  RL6016: {
+    summary: "Table cannot be read",
+    explanation:
+      "A CSV or Parquet file is damaged or holds what rows cannot: a quote that does not close, text that is not UTF-8, two columns of one name, a column of bytes. What follows the fault cannot be trusted, so nothing of the file is taken. The message says where and what.",
+  },
   RL6101: {
     summary: "Tokenizer cannot be used",
     explanation:

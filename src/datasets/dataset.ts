@@ -11,6 +11,7 @@ import { fail, messageOf, RlcliError } from "../diagnostic.ts";
 import { type Digest, shortDigest } from "../digest.ts";
 import { roomIn, syncFolder, temporaryName, writeFileWhole } from "../files.ts";
 import { convert, expectedShapes } from "./convert.ts";
+import { tasksFormat } from "./formats/tasks.ts";
 import {
   type DatasetIdentity,
   type DatasetRequest,
@@ -21,6 +22,7 @@ import {
   identityDigest,
 } from "./identity.ts";
 import { formatNamed } from "./registry.ts";
+import type { RejectedRow } from "./row.ts";
 import { findSources, openSource, type SourceFile } from "./sources.ts";
 import { describeRejected, type ImportStatistics, Tally } from "./tally.ts";
 
@@ -82,11 +84,11 @@ export async function importDataset(request: DatasetRequest, context: ImportCont
   const done = await readManifest(outFolder, known);
   if (done) return done;
 
-  const reader = new HashedSources(await findSources(request.from, request.baseFolder, place));
+  const tally = new Tally();
+  const reader = new HashedSources(await findSources(request.from, request.baseFolder, place), tally, request);
   const temporary = temporaryName(join(outFolder, "import"));
   try {
     await mkdir(temporary, { recursive: true });
-    const tally = new Tally();
     const { options, isVerbatim, tokenizerFolder, maxErrors } = request;
     const rows = convert(
       reader.open(),
@@ -104,7 +106,12 @@ export async function importDataset(request: DatasetRequest, context: ImportCont
     const digest = identityDigest(request, sources);
     if (context.expect !== undefined && digest !== context.expect) fail("RL6007", changed(request.from), place);
     const statistics = tally.statistics();
-    if (statistics.rows === 0) fail("RL6004", noRows(request.from, statistics), place);
+    if (statistics.rows === 0)
+      fail(
+        "RL6004",
+        noRows(request.from, statistics, request.format === tasksFormat.name ? tasksFormat.expected : undefined),
+        place,
+      );
     const manifest: DatasetManifest = {
       formatVersion: MANIFEST_VERSION,
       importer: IMPORTER_VERSION,
@@ -163,22 +170,39 @@ async function writeRows(rows: AsyncIterable<Buffer>, path: string, signal?: Abo
 class HashedSources {
   readonly #files: readonly SourceFile[];
   readonly #hashes: { file: SourceFile; hash: Hash; bytes: number; rest: AsyncIterator<Uint8Array> }[] = [];
-  constructor(files: readonly SourceFile[]) {
+  readonly #tally: Tally;
+  readonly #maxErrors: number;
+  readonly #keepsNulls: boolean;
+  constructor(files: readonly SourceFile[], tally: Tally, { maxErrors, format }: DatasetRequest) {
     this.#files = files;
+    this.#tally = tally;
+    this.#maxErrors = maxErrors ?? Number.POSITIVE_INFINITY;
+    this.#keepsNulls = format === tasksFormat.name;
   }
   *open() {
     for (const file of this.#files) yield this.#open(file);
   }
   #open(file: SourceFile) {
     const entry = { file, hash: createHash("sha256"), bytes: 0 };
-    const source = openSource(file, (chunk) => {
-      entry.hash.update(chunk);
-      entry.bytes += chunk.length;
+    const source = openSource(file, {
+      keepsNulls: this.#keepsNulls,
+      tap: (chunk) => {
+        entry.hash.update(chunk);
+        entry.bytes += chunk.length;
+      },
+      onDamaged: (line, rejected) => this.#damaged(file.name, line, rejected),
     });
     const rest = source.bytes[Symbol.asyncIterator]();
     this.#hashes.push(Object.assign(entry, { rest }));
     // Without `return`, a reader that stops early leaves the rest to `finish`.
     return { name: source.name, bytes: { [Symbol.asyncIterator]: () => ({ next: () => rest.next() }) } };
+  }
+  /** A table's row that is no line of JSON. */
+  #damaged(name: string, line: number, rejected: RejectedRow): void {
+    this.#tally.lines += 1;
+    this.#tally.reject(name, rejected, { line, column: 1 });
+    if (this.#tally.damaged <= this.#maxErrors) return;
+    fail("RL6014", `More than ${this.#maxErrors} lines are damaged, the last at ${name}:${line}: ${rejected.reason}.`);
   }
   /** Reads on to the end of every file, also of those that a limit made unnecessary. */
   async finish(): Promise<DatasetSource[]> {
@@ -194,9 +218,13 @@ class HashedSources {
 }
 
 /** Why an import gave nothing. */
-export function noRows(from: readonly string[], { lines, rejected }: ImportStatistics): string {
+export function noRows(
+  from: readonly string[],
+  { lines, rejected }: ImportStatistics,
+  expected = `one of: ${expectedShapes()}`,
+): string {
   const names = from.join(", ");
-  if (lines === 0) return `${names} holds no line. A line should look like one of: ${expectedShapes()}.`;
+  if (lines === 0) return `${names} holds no line. A line should look like ${expected}.`;
   const reasons = rejected.map(describeRejected).join("; ");
-  return `None of the ${lines} lines of ${names} gave a row. ${reasons}. A line should look like one of: ${expectedShapes()}.`;
+  return `None of the ${lines} lines of ${names} gave a row. ${reasons}. A line should look like ${expected}.`;
 }

@@ -3,6 +3,7 @@
  * and one entry in `registry.ts`.
  */
 import type { Conversation } from "../tokens/conversation.ts";
+import type { JsonRecord } from "./row.ts";
 
 export interface FormatOptions {
   /** Tool calls, their results and tool definitions: kept for the chat template, or left out. */
@@ -33,6 +34,8 @@ export interface FormatResult {
   /** Tool turns left out. */
   readonly toolTurns: number;
   readonly half?: Half;
+  /** A row that is no conversation: it is kept as it is, and no rule for conversations is asked. */
+  readonly task?: JsonRecord;
 }
 
 export interface Format {

@@ -5,6 +5,7 @@ import type { SourceRange } from "../diagnostic.ts";
 import { type Digest, digestFile, digestJson } from "../digest.ts";
 import type { ImportOptions } from "./options.ts";
 import { findSources, unreadable } from "./sources.ts";
+import { TABLE_VERSION, tableForm } from "./tables.ts";
 
 /** Raised whenever equal sources and options would give other rows than before. */
 export const IMPORTER_VERSION = 1;
@@ -51,14 +52,17 @@ export interface IdentityContext extends DiagnosticPlace {
   readonly digestFile?: (path: string) => Promise<Digest>;
 }
 
-/** File names stay outside: a renamed file is the same data. */
+/** File names stay outside: a renamed file is the same data, unless it is now read as another thing. */
 export function identityDigest(
   { format, options, isVerbatim }: Pick<DatasetRequest, "format" | "options" | "isVerbatim">,
-  sources: readonly Pick<DatasetSource, "digest">[],
+  sources: readonly Pick<DatasetSource, "name" | "digest">[],
 ): Digest {
   // An import of `messages` takes roles and content alone, a source of the same file every field: they must not meet.
   const form = format === "messages" && !isVerbatim ? { rows: "plain" } : {};
-  return digestJson({ importer: IMPORTER_VERSION, format, options, ...form, sources: sources.map((s) => s.digest) });
+  const tables = sources.map(({ name }) => tableForm(name) ?? null);
+  const readAs = tables.some((table) => table !== null) ? { tables, table: TABLE_VERSION } : {};
+  const digests = sources.map((s) => s.digest);
+  return digestJson({ importer: IMPORTER_VERSION, format, options, ...form, ...readAs, sources: digests });
 }
 
 /** Hashes the sources. Fails with RL6001 or RL6002 where a file is missing or a glob matches nothing. */

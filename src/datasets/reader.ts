@@ -139,9 +139,10 @@ export class LineReader {
     try {
       if (!this.#format) throw damaged("no known format");
       if (!this.#conditions.every((holds) => holds(value))) throw skipped("does not meet a condition");
-      const { rows, toolTurns, half } = this.#format.read(value, this.#formatOptions);
+      const { rows, toolTurns, half, task } = this.#format.read(value, this.#formatOptions);
       tally.toolTurns += toolTurns;
       if (half) sink.half(half);
+      if (task) sink.row({ text: JSON.stringify(task) });
       for (const row of rows) this.#candidate(row, tally, sink, place);
     } catch (error) {
       reject(error, tally, place);

@@ -1,4 +1,4 @@
-/** All import formats, in the order in which `auto` asks them: the more particular ones first. */
+/** All import formats, in the order in which `auto` asks them: the more particular ones first. Tasks are asked for by name alone. */
 import { fail } from "../diagnostic.ts";
 import type { Format } from "./format.ts";
 import { alpacaFormat } from "./formats/alpaca.ts";
@@ -9,6 +9,7 @@ import { litellmFormat } from "./formats/litellm.ts";
 import { messagesFormat } from "./formats/messages.ts";
 import { openaiFormat } from "./formats/openai.ts";
 import { otelFormat } from "./formats/otel.ts";
+import { tasksFormat } from "./formats/tasks.ts";
 
 export const FORMATS: readonly Format[] = [
   langsmithFormat,
@@ -22,6 +23,7 @@ export const FORMATS: readonly Format[] = [
 ];
 
 export function formatNamed(name: string): Format {
+  if (name === tasksFormat.name) return tasksFormat;
   const format = FORMATS.find((f) => f.name === name);
   return format ?? fail("RL6003", `There is no format ${name}. Known: auto, ${FORMATS.map((f) => f.name).join(", ")}.`);
 }

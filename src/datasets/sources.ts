@@ -1,10 +1,12 @@
 /** Which files an import reads: names and globs, relative to a folder, in a fixed order. */
-import { createReadStream, type Stats } from "node:fs";
+import type { Stats } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { fail, messageOf } from "../diagnostic.ts";
 import type { LineSource } from "./convert.ts";
 import type { DiagnosticPlace } from "./identity.ts";
+import type { RejectedRow } from "./row.ts";
+import { fileChunks, tableForm, tableLines } from "./tables.ts";
 
 export interface SourceFile {
   /** As the user named it, or as the glob found it: relative names stay relative. */
@@ -128,14 +130,22 @@ export function unreadable(name: string, error: unknown, place: DiagnosticPlace 
   return fail("RL6001", `${name} ${why}.`, { ...where(place), cause: error });
 }
 
-/** Opens a file as a source; `tap` sees every chunk that is read. */
-export function openSource({ name, path }: SourceFile, tap?: (chunk: Uint8Array) => void): LineSource {
+export interface OpenOptions {
+  /** Nulls in a table's rows stay, as tasks want it. */
+  readonly keepsNulls?: boolean;
+  /** Sees every byte that is read. */
+  readonly tap?: (chunk: Uint8Array) => void;
+  /** Told of a table's rows that cannot be taken. */
+  readonly onDamaged?: (line: number, rejected: RejectedRow) => void;
+}
+
+/** Opens a file as a source of lines; tables (CSV, Parquet) give a line of JSON for each row. */
+export function openSource({ name, path }: SourceFile, options: OpenOptions = {}): LineSource {
+  const form = tableForm(name);
+  const content = form ? tableLines({ ...options, name, path, form }) : fileChunks(path, options.tap);
   async function* bytes(): AsyncGenerator<Uint8Array> {
     try {
-      for await (const chunk of createReadStream(path, { highWaterMark: 1 << 19 })) {
-        tap?.(chunk as Buffer);
-        yield chunk as Buffer;
-      }
+      yield* content;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).syscall) unreadable(name, error);
       throw error;

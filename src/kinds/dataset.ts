@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { nameOf } from "../address.ts";
 import { type DatasetRequest, datasetIdentity, importDataset, manifestPath } from "../datasets/dataset.ts";
+import { tasksFormat } from "../datasets/formats/tasks.ts";
 import { type ImportFields, importOptions, optionFault } from "../datasets/options.ts";
 import { fail } from "../diagnostic.ts";
 import type { Digest } from "../digest.ts";
@@ -24,13 +25,18 @@ export function datasetsFolder(dataFolder: string): string {
   return join(dataFolder, "datasets");
 }
 
-/** How a block's sources are read: `source: file` is rows of our own form, without filters. Fails with RL6015 or RL5002. */
+/**
+ * How a block's sources are read: `source: file` is rows of our own form or tasks, without filters. Fails with RL6015 or RL5002.
+ */
 export async function requestOf(node: SpecNode, project: ProjectContext): Promise<DatasetRequest> {
   const baseFolder = project.folder;
   const source = stringAt(node, "source");
+  const hasTasks = stringAt(node, "rows") === "tasks";
   if (source !== undefined) {
-    return { format: "messages", from: [source], baseFolder, options: { min_messages: 1 }, isVerbatim: true };
+    const format = hasTasks ? tasksFormat.name : "messages";
+    return { format, from: [source], baseFolder, options: { min_messages: 1 }, isVerbatim: true };
   }
+  if (hasTasks) fail("RL6015", TASKS_OF_IMPORT, { address: node.address, range: node.rangeOf("import.from") });
   const fields = fieldsOf(node);
   const fault = optionFault(fields, (field) => `\`${field}\``);
   if (fault) fail("RL6015", fault, { address: node.address, range: node.rangeOf("import.from") });
@@ -45,6 +51,9 @@ export async function requestOf(node: SpecNode, project: ProjectContext): Promis
     ...(maxErrors === undefined ? {} : { maxErrors }),
   };
 }
+
+const TASKS_OF_IMPORT =
+  "An import makes conversations to train on, and this dataset is to hold tasks (`rows: tasks`, or an environment uses it). Give the tasks as `source:`, a file of JSONL, CSV or Parquet, or `hf://…`.";
 
 /** Tokenizers are loaded late: most plans need none. */
 async function tokenizerDigest(folder: string): Promise<Digest> {
