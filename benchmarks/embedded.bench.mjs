@@ -5,15 +5,11 @@
 // core. Rates are per second of processor time, so that other programs on the machine disturb them less; seconds of the
 // clock are beside them. It does not measure compilation (reported beside it) or the cost of padding rows to a bucket.
 //
-// The trainer is not an entry of dist/, so the sources are bundled here first.
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { loadavg } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-import { rolldown } from "rolldown";
+import { flopsPerToken, plainRate } from "./matmul.mjs";
 import { median, writeReceipt } from "./receipt.mjs";
+import { loadSources } from "./sources.mjs";
 
-const root = fileURLToPath(new URL("..", import.meta.url));
 const SHAPES = [
   { rows: 8, length: 64 },
   { rows: 32, length: 64 },
@@ -21,27 +17,6 @@ const SHAPES = [
 const REPEATS = 20;
 const SAMPLES = 32;
 const SAMPLE_TOKENS = 64;
-
-/** The parts of the server this measures, as one module. Below the project, so that packages are found. */
-async function bundleSources() {
-  const folder = await mkdtemp(join(root, "node_modules/.bench-"));
-  const names = ["jax", "kernels", "trainer", "tiny", "decoder", "sampler", "weights"];
-  const entry = join(folder, "entry.ts");
-  await writeFile(
-    entry,
-    names.map((name) => `export * from ${JSON.stringify(`${root}src/servers/embedded/${name}.ts`)};\n`).join(""),
-  );
-  const bundle = await rolldown({
-    input: entry,
-    platform: "node",
-    external: [/^node:/, "@jax-js/jax"],
-    logLevel: "silent",
-  });
-  await bundle.write({ file: join(folder, "sources.mjs"), format: "esm" });
-  const sources = await import(pathToFileURL(join(folder, "sources.mjs")).href);
-  await rm(folder, { recursive: true });
-  return sources;
-}
 
 /** Runs `work` once: seconds of processor time and of the clock. */
 async function time(work) {
@@ -53,35 +28,6 @@ async function time(work) {
 
 const medianOf = (times, key) => median(times.map((each) => each[key]));
 const rounded = (times) => times.map(({ cpu, clock }) => [Number(cpu.toFixed(4)), Number(clock.toFixed(4))]);
-
-/** GFLOP/s of one 512x512x512 product: the median of many. */
-async function plainRate(jax) {
-  const { numpy, jit } = jax;
-  const size = 512;
-  const matrix = () => numpy.array(new Float32Array(size * size).fill(0.5)).reshape([size, size]);
-  const [a, b] = [matrix(), matrix()];
-  const multiply = jit((x, y) => numpy.matmul(x, y));
-  const times = [];
-  // Ten at a time: processor time is counted in steps too coarse for one.
-  for (let i = 0; i < 12; i++)
-    times.push(
-      await time(async () => {
-        for (let j = 0; j < 10; j++) await multiply(a.ref, b.ref).data();
-      }),
-    );
-  return (10 * 2 * size ** 3) / medianOf(times.slice(2), "cpu") / 1e9;
-}
-
-/** Matrix-product work of one trained token: forward once, and twice as much backward. Lookups and the rest not counted. */
-function flopsPerToken(architecture, projectionShape, projections, length) {
-  const layer = projections.reduce(
-    (sum, name) => sum + 2 * projectionShape(architecture, name).reduce((a, b) => a * b),
-    0,
-  );
-  const attention = 4 * length * architecture.heads * architecture.headDim;
-  const unembedding = 2 * architecture.vocabSize * architecture.hiddenSize;
-  return 3 * (architecture.layers * (layer + attention) + unembedding);
-}
 
 async function measureTraining(sources, kernels, architecture, { rows, length }) {
   const trainer = new sources.Trainer(kernels, { architecture, trainable: sources.tinyTensors(), frozen: {} });
@@ -129,7 +75,8 @@ async function measureSampling(sources, architecture) {
   return { times, tokensPerSecond: (SAMPLES * SAMPLE_TOKENS) / medianOf(times, "cpu") };
 }
 
-const sources = await bundleSources();
+const parts = ["jax", "kernels", "trainer", "tiny", "decoder", "sampler", "weights"];
+const sources = await loadSources(parts.map((name) => `src/servers/embedded/${name}.ts`));
 const jax = await sources.loadJax();
 const kernels = new sources.Kernels(jax);
 const architecture = sources.tinyArchitecture();
@@ -137,7 +84,8 @@ const plainGflops = await plainRate(jax);
 const training = {};
 for (const shape of SHAPES) {
   const { first, times, tokensPerSecond } = await measureTraining(sources, kernels, architecture, shape);
-  const flops = flopsPerToken(architecture, sources.projectionShape, sources.PROJECTIONS, shape.length);
+  const shapes = { projectionShape: sources.projectionShape, projections: sources.PROJECTIONS };
+  const flops = flopsPerToken(architecture, shapes, shape.length);
   const shareOfPlain = (tokensPerSecond * flops) / 1e9 / plainGflops;
   const name = `${shape.rows}x${shape.length}`;
   training[name] = {
