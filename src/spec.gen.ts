@@ -206,7 +206,7 @@ export interface DatasetBlock {
      */
     readonly model?: string;
     /**
-     * `exact` takes equal conversations once; `prefix` also leaves out those that a longer one repeats from its start, as logs of growing conversations do; `none` (default) takes all.
+     * `prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel), `none` for rows that somebody made (messages, alpaca).
      */
     readonly dedupe?: "none" | "exact" | "prefix";
     /**

@@ -772,7 +772,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "import.dedupe",
     "title": "Duplicates",
-    "description": "`exact` takes equal conversations once; `prefix` also leaves out those that a longer one repeats from its start, as logs of growing conversations do; `none` (default) takes all.",
+    "description": "`prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel), `none` for rows that somebody made (messages, alpaca).",
     "type": "string",
     "isRequired": false,
     "change": "rule",

@@ -6,15 +6,16 @@ import { fail } from "../diagnostic.ts";
 import { type Block, lineBlocks } from "./blocks.ts";
 import { type Chunks, decoded, resumed, type SourceFault } from "./decode.ts";
 import type { Format } from "./format.ts";
-import { HalfStore } from "./halves.ts";
-import { KeySet } from "./keys.ts";
+import { HalfStore, type Pair } from "./halves.ts";
+import { type Key, KeySet } from "./keys.ts";
 import { DEFAULT_LINE_BYTES, type ImportOptions, type ReadPlan } from "./options.ts";
 import { ReaderPool } from "./pool.ts";
-import { LineReader, SurvivedError } from "./reader.ts";
-import { detectFormat, FORMATS } from "./registry.ts";
+import { LineReader } from "./reader.ts";
+import { SurvivedError } from "./redact.ts";
+import { defaultDedupe, detectFormat, FORMATS } from "./registry.ts";
 import { damaged, skipped } from "./row.ts";
-import { Spool } from "./spool.ts";
-import { damagedDiagnostic, type Place, type Tally } from "./tally.ts";
+import { Spool, type SpooledRows } from "./spool.ts";
+import { damagedDiagnostic, type Tally } from "./tally.ts";
 import { type Layout, layoutOf, ValueSplitter } from "./values.ts";
 import { type BlockResult, collect, readBlock } from "./work.ts";
 
@@ -85,15 +86,13 @@ class Conversion {
   readonly #plans = new Map<string | undefined, { plan: ReadPlan; reader: Promise<LineReader> }>();
   readonly #seen = new KeySet();
   readonly #halves = new HalfStore();
-  readonly #spool: Spool | undefined;
+  #spool: Spool | undefined;
   #pool: ReaderPool | undefined;
   #blocks = 0;
 
   constructor(request: ConvertRequest, tally: Tally) {
-    const { dedupe, sample } = request.options;
     this.#request = request;
     this.#tally = tally;
-    this.#spool = dedupe === "prefix" || sample !== undefined ? new Spool(request.options) : undefined;
   }
 
   get #left(): number {
@@ -131,32 +130,36 @@ class Conversion {
     const layout = layoutOf(head);
     const format = this.#request.format ?? (await recognise(head, layout));
     if (format) this.#tally.sawFormat(name, format.name);
-    const { plan, reader } = this.#plan(format?.name);
+    const { plan, reader } = this.#plan(format);
+    // Once rows wait, all that follow wait too: they come out in their order.
+    if (plan.dedupe === "prefix" || plan.options.sample !== undefined) this.#spool ??= new Spool(plan.options);
     const results =
       layout === "lines"
         ? this.#blockResults(lineBlocks(chunks, maxBytes), plan, await reader)
         : this.#valueResults(new ValueSplitter(layout, maxBytes).split(chunks), await reader);
     for await (const result of results) {
       this.#tally.add(name, at.line, result.tally);
+      const origin = { file: name, lineBefore: at.line - 1, dedupe: plan.dedupe };
       at.line += result.lines;
-      yield* this.#taken(name, result, await reader);
+      yield* this.#taken(origin, result, await reader);
       this.#checkErrors();
       if (this.isFull) return;
     }
   }
 
-  #plan(format: string | undefined) {
+  #plan(format: Format | undefined) {
     const { options, isVerbatim = false, tokenizerFolder } = this.#request;
-    const known = this.#plans.get(format);
+    const known = this.#plans.get(format?.name);
     if (known) return known;
     const plan: ReadPlan = {
-      format,
+      format: format?.name,
       options,
+      dedupe: isVerbatim ? "none" : (options.dedupe ?? defaultDedupe(format)),
       isVerbatim,
       ...(tokenizerFolder === undefined ? {} : { tokenizerFolder }),
     };
     const made = { plan, reader: LineReader.open(plan) };
-    this.#plans.set(format, made);
+    this.#plans.set(format?.name, made);
     return made;
   }
 
@@ -213,40 +216,45 @@ class Conversion {
   }
 
   /** What of a result comes out now; halves that found each other are read here. */
-  *#taken(file: string, result: BlockResult, reader: LineReader): Generator<Buffer> {
-    yield* this.#out(result);
-    for (const half of result.halves) {
-      const pair = this.#halves.add(half, file);
-      if (pair === "repeated")
-        this.#tally.reject(file, skipped(`a second ${half.side} of a batch with the same custom_id`));
-      else if (pair) yield* this.#out(this.#joined(file, pair, reader));
+  *#taken(origin: Origin, result: BlockResult, reader: LineReader): Generator<Buffer> {
+    yield* this.#out(origin, result);
+    const { file } = origin;
+    for (const { half, line: lineInBlock } of result.halves) {
+      const line = origin.lineBefore + lineInBlock;
+      const pair = this.#halves.add(half, { file, line });
+      if (pair === "repeated") this.#drop(`a second ${half.side} of a batch with the same custom_id`, file, line);
+      else if (pair) yield* this.#out({ ...origin, lineBefore: line - 1 }, this.#joined(file, line, pair, reader));
     }
   }
 
-  #joined(file: string, pair: { request: unknown; result: unknown }, reader: LineReader): BlockResult {
+  /** The row of a pair counts as one of the line that completed it. */
+  #joined(file: string, line: number, pair: Pair, reader: LineReader): BlockResult {
+    const value = { request: pair.request, response: pair.result };
     const result = collect((tally, sink) => {
-      reader.value({ request: pair.request, response: pair.result }, tally, sink, () => ({ line: 1, column: 1 }));
+      reader.value(value, 1, tally, sink, () => ({ line: 1, column: 1 }));
       return { lines: 0, end: 0 };
     });
-    for (const { rejection } of result.tally.rejected.values()) this.#tally.reject(file, rejection);
-    result.tally.rejected.clear();
-    this.#tally.add(file, 1, result.tally);
+    this.#tally.add(file, line, result.tally);
     return result;
   }
 
-  *#out(result: BlockResult): Generator<Buffer> {
+  readonly #drop = (reason: string, file: string, line: number): void =>
+    this.#tally.reject(file, skipped(reason), { line, column: 1 });
+
+  *#out(origin: Origin, result: BlockResult): Generator<Buffer> {
     if (result.rowCount === 0) return;
-    if (this.#spool) this.#spool.add(result.rows, result.keys);
-    else if (this.#request.options.dedupe === "exact") yield* this.#first(result);
-    else yield* this.#limited(result.rows, result.rowCount);
+    const { rows, rowLines, keys } = result;
+    if (this.#spool) this.#spool.add({ ...origin, rows, rowLines, keys });
+    else if (origin.dedupe === "exact") yield* this.#first(origin, result);
+    else yield* this.#limited(rows, result.rowCount);
   }
 
   /** Rows that were not seen before. */
-  *#first({ rows, keys }: BlockResult): Generator<Buffer> {
+  *#first({ file, lineBefore }: Origin, { rows, rowLines, keys }: BlockResult): Generator<Buffer> {
     let start = 0;
-    for (const { whole } of keys) {
+    for (const [i, line] of rowLines.entries()) {
       const end = rows.indexOf(10, start) + 1;
-      if (!this.#seen.add(whole)) this.#tally.reject("", skipped("equal to an earlier row"));
+      if (!this.#seen.add(keys?.wholes[i] as Key)) this.#drop("equal to an earlier row", file, lineBefore + line);
       else if (!this.isFull) yield* this.#limited(rows.subarray(start, end), 1);
       start = end;
     }
@@ -261,21 +269,17 @@ class Conversion {
   }
 
   /** What could only be told at the end. */
-  async *end(): AsyncGenerator<Buffer> {
+  *end(): Generator<Buffer> {
     if (!this.isFull) {
-      for (const { side, file } of this.#halves.left()) {
-        this.#tally.reject(
-          file,
-          skipped(side === "request" ? "a batch request without its result" : "a batch result without its request"),
-        );
+      for (const { side, place } of this.#halves.left()) {
+        const reason = side === "request" ? "a batch request without its result" : "a batch result without its request";
+        this.#drop(reason, place.file, place.line);
       }
     }
-    if (!this.#spool) return;
-    const limit = this.#request.options.limit ?? Number.POSITIVE_INFINITY;
-    for await (const row of this.#spool.kept((reason) => this.#tally.reject("", skipped(reason)))) {
-      if (this.#tally.rows >= limit) return;
-      this.#tally.rows += 1;
-      yield row;
+    const left = (this.#request.options.limit ?? Number.POSITIVE_INFINITY) - this.#tally.rows;
+    for (const { rows, count } of this.#spool?.kept(this.#drop, left) ?? []) {
+      this.#tally.rows += count;
+      yield rows;
     }
   }
 
@@ -300,8 +304,11 @@ class Conversion {
   }
 }
 
+/** Where rows come from, and whether they are compared. */
+type Origin = Pick<SpooledRows, "file" | "lineBefore" | "dedupe">;
+
 function survived(file: string, firstLine: number, error: SurvivedError): never {
-  const place = (error as { place?: Place }).place;
+  const { place } = error;
   const where = place ? `${file}:${firstLine - 1 + place.line}` : file;
   return fail(
     "RL6012",

@@ -40,6 +40,8 @@ export interface FormatResult {
 
 export interface Format {
   readonly name: string;
+  /** Whether lines are requests of an agent, which repeat a growing conversation: only the longest is taken by default. */
+  readonly isLog: boolean;
   /** One line of the format, shown in diagnostics. */
   readonly expected: string;
   /** Whether a line looks like this format. More than one may say yes: the first in the registry wins. */

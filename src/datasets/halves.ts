@@ -1,13 +1,18 @@
 /** Joins the two sides of batch files, which stand on lines of their own and often in files of their own. */
-import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { closeSync, readSync, writeSync } from "node:fs";
 import type { Half } from "./format.ts";
+import { openUnnamed } from "./unnamed.ts";
 
 /** Waiting halves beyond this many characters go to a file. */
 const MOST_IN_MEMORY = 32 * 2 ** 20;
 
-type Kept = { readonly side: Half["side"]; readonly file: string } & (
+/** A half's line: file, and number from 1. */
+export interface HalfPlace {
+  readonly file: string;
+  readonly line: number;
+}
+
+type Kept = { readonly side: Half["side"]; readonly place: HalfPlace } & (
   | { readonly text: string }
   | { readonly offset: number; readonly length: number }
 );
@@ -20,13 +25,13 @@ export interface Pair {
 export class HalfStore {
   readonly #kept = new Map<string, Kept>();
   #inMemory = 0;
-  #spill: { readonly folder: string; readonly fd: number; size: number } | undefined;
+  #spill: { readonly fd: number; size: number } | undefined;
 
   /** The pair, if this half completes one; `repeated` where its side is there already. */
-  add(half: Half, file: string): Pair | "repeated" | undefined {
+  add(half: Half, place: HalfPlace): Pair | "repeated" | undefined {
     const other = this.#kept.get(half.key);
     if (!other) {
-      this.#keep(half, file);
+      this.#keep(half, place);
       return undefined;
     }
     if (other.side === half.side) return "repeated";
@@ -35,22 +40,22 @@ export class HalfStore {
     return half.side === "result" ? { request: body, result: half.body } : { request: half.body, result: body };
   }
 
-  /** Halves that found no other, by file. */
-  *left(): Generator<{ readonly side: Half["side"]; readonly file: string }> {
+  /** Halves that found no other. */
+  *left(): Generator<{ readonly side: Half["side"]; readonly place: HalfPlace }> {
     yield* this.#kept.values();
   }
 
-  #keep({ key, side, body }: Half, file: string): void {
+  #keep({ key, side, body }: Half, place: HalfPlace): void {
     const text = JSON.stringify(body ?? null);
     if (this.#inMemory + text.length <= MOST_IN_MEMORY) {
       this.#inMemory += text.length;
-      this.#kept.set(key, { side, file, text });
+      this.#kept.set(key, { side, place, text });
       return;
     }
-    this.#spill ??= openSpill();
+    this.#spill ??= { fd: openUnnamed(), size: 0 };
     const bytes = Buffer.from(text);
     writeSync(this.#spill.fd, bytes, 0, bytes.length, this.#spill.size);
-    this.#kept.set(key, { side, file, offset: this.#spill.size, length: bytes.length });
+    this.#kept.set(key, { side, place, offset: this.#spill.size, length: bytes.length });
     this.#spill.size += bytes.length;
   }
 
@@ -67,12 +72,6 @@ export class HalfStore {
   close(): void {
     if (!this.#spill) return;
     closeSync(this.#spill.fd);
-    rmSync(this.#spill.folder, { recursive: true, force: true });
     this.#spill = undefined;
   }
-}
-
-function openSpill(): { folder: string; fd: number; size: number } {
-  const folder = mkdtempSync(join(tmpdir(), "rlcli-import-"));
-  return { folder, fd: openSync(join(folder, "halves"), "wx+", 0o600), size: 0 };
 }

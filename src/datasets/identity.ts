@@ -4,6 +4,7 @@ import type { Address } from "../address.ts";
 import type { SourceRange } from "../diagnostic.ts";
 import { type Digest, digestFile, digestJson } from "../digest.ts";
 import type { ImportOptions } from "./options.ts";
+import { defaultDedupe, formatNamed } from "./registry.ts";
 import { findSources, unreadable } from "./sources.ts";
 import { TABLE_VERSION, tableForm } from "./tables.ts";
 
@@ -62,7 +63,20 @@ export function identityDigest(
   const tables = sources.map(({ name }) => tableForm(name) ?? null);
   const readAs = tables.some((table) => table !== null) ? { tables, table: TABLE_VERSION } : {};
   const digests = sources.map((s) => s.digest);
-  return digestJson({ importer: IMPORTER_VERSION, format, options, ...form, ...readAs, sources: digests });
+  return digestJson({
+    importer: IMPORTER_VERSION,
+    format,
+    options: withoutDefault(format, options),
+    ...form,
+    ...readAs,
+    sources: digests,
+  });
+}
+
+/** What a named format does anyway says nothing; what `auto` will find is not known here. */
+function withoutDefault(format: string, options: ImportOptions): ImportOptions {
+  const { dedupe, ...rest } = options;
+  return format !== "auto" && dedupe === defaultDedupe(formatNamed(format)) ? rest : options;
 }
 
 /** Hashes the sources. Fails with RL6001 or RL6002 where a file is missing or a glob matches nothing. */

@@ -1,36 +1,69 @@
-/** Hashes by which conversations are compared, and a set of them that takes eight bytes a member. */
-import { createHash } from "node:crypto";
+/**
+ * Hashes by which conversations are compared, and a set of them that takes eight bytes a member. A conversation's key is
+ * folded from its messages one after another, so that the keys of its beginnings come by the way.
+ */
 import type { Message } from "../tokens/conversation.ts";
+import { MarkedBytes } from "./marks.ts";
 
-/** The first 64 bits of SHA-1: among a hundred million conversations, two differing ones meet with a chance of 3 in 10 000. */
+/** XXH64: among a hundred million conversations, two differing ones meet with a chance of 3 in 10 000. */
 export type Key = bigint;
 
-export const keyOf = (text: string): Key => createHash("sha1").update(text).digest().readBigUInt64LE(0);
+/** Keys of the rows of a block, as a thread hands them over. */
+export interface RowKeys {
+  /** By row: of the whole conversation. */
+  readonly wholes: BigUint64Array<ArrayBuffer>;
+  /** Of every shorter conversation that begins one of the rows and ends with an answer. */
+  readonly beginnings: BigUint64Array<ArrayBuffer>;
+}
 
 export interface ConversationKeys {
   readonly whole: Key;
-  /** Of every shorter conversation that begins this one and ends with an answer. */
   readonly beginnings: readonly Key[];
 }
 
-/** Keys of a conversation and of its beginnings: one pass over the text. */
+const scratch = new MarkedBytes();
+
+/** XXH64 of a text. */
+export function keyOf(text: string, seed: Key = 0n): Key {
+  scratch.encode(text);
+  return BigInt.asUintN(64, scratch.hash(0, scratch.length, seed));
+}
+
+/** What a message is besides its content, as the seed of its hash. */
+export function kindOf({ content: _content, ...rest }: Message): Key {
+  return keyOf(JSON.stringify(rest));
+}
+
+/** The key of a conversation that goes on with a message. `content`: what JSON.stringify gives for it. */
+export function extendedKey(before: Key, kind: Key, content: string): Key {
+  scratch.encode(content);
+  return foldKey(before, kind, scratch, 1, scratch.length - 1);
+}
+
+/** The same, of content that stands as canonical JSON in bytes [start, end), quotes not among them. */
+export function foldKey(before: Key, kind: Key, marked: MarkedBytes, start: number, end: number): Key {
+  return marked.hash(start, end, before ^ kind);
+}
+
+/** Keys of a conversation and of its beginnings. */
 export function conversationKeys(messages: readonly Message[]): ConversationKeys {
-  const hash = createHash("sha1");
   const beginnings: Key[] = [];
+  let key: Key = 0n;
   for (const [i, message] of messages.entries()) {
-    hash.update(JSON.stringify(message));
-    if (message.role === "assistant" && i < messages.length - 1)
-      beginnings.push(hash.copy().digest().readBigUInt64LE(0));
+    key = extendedKey(key, kindOf(message), JSON.stringify(message.content) ?? "");
+    if (message.role === "assistant" && i < messages.length - 1) beginnings.push(key);
   }
-  return { whole: hash.digest().readBigUInt64LE(0), beginnings };
+  return { whole: key, beginnings };
 }
 
 /** A number in [0, 1) that depends on a conversation's beginning alone, up to its first question. */
 export function splitPoint(messages: readonly Message[]): number {
   const question = messages.findIndex((m) => m.role === "user");
-  const key = keyOf(JSON.stringify(messages.slice(0, question < 0 ? 1 : question + 1)));
-  return Number(key >> 11n) / 2 ** 53;
+  return pointOf(conversationKeys(messages.slice(0, question < 0 ? 1 : question + 1)).whole);
 }
+
+/** A key as a number in [0, 1). */
+export const pointOf = (key: Key): number => Number(BigInt.asUintN(64, key) >> 11n) / 2 ** 53;
 
 const SMALLEST = 1 << 12;
 

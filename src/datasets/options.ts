@@ -9,6 +9,8 @@ export interface RedactOptions {
   readonly patterns?: readonly string[];
 }
 
+export type Dedupe = "none" | "exact" | "prefix";
+
 /** Field names are those of the spec's `import` block. */
 export interface ImportOptions extends RowRules {
   /** At most this many rows, in the order of the sources. */
@@ -26,8 +28,11 @@ export interface ImportOptions extends RowRules {
   /** Digest of the tokenizer and template that `max_tokens` counts with. */
   readonly tokenizer?: string;
   readonly redact?: RedactOptions;
-  /** `exact`: equal conversations once. `prefix`: also those that a longer one repeats from its start. */
-  readonly dedupe?: "exact" | "prefix";
+  /**
+   * `exact`: equal conversations once. `prefix`: also without those that a longer one repeats from its start. Absent: what
+   * the format has by default.
+   */
+  readonly dedupe?: Dedupe;
   /** So many rows, chosen by a hash of their content and `seed`; their order stays. */
   readonly sample?: number;
   readonly seed?: number;
@@ -47,11 +52,16 @@ export interface ReadPlan {
   /** Name of the format; undefined where none was recognised. */
   readonly format: string | undefined;
   readonly options: ImportOptions;
+  /** Which conversations of this format are left out as known. */
+  readonly dedupe: Dedupe;
   /** Rows of our own form, taken with all their fields. */
   readonly isVerbatim: boolean;
   /** Model folder for `max_tokens`. */
   readonly tokenizerFolder?: string;
 }
+
+/** Whether rows are compared or ranked, by keys. */
+export const needsKeys = ({ dedupe, options }: ReadPlan): boolean => dedupe !== "none" || options.sample !== undefined;
 
 export function formatOptions({ options, isVerbatim }: ReadPlan): FormatOptions {
   return {
@@ -100,7 +110,7 @@ export function importOptions(fields: ImportFields, tokenizer?: string): ImportO
     max_tokens: fields.max_tokens,
     tokenizer,
     redact: fields.redact ? redactOptions(fields) : undefined,
-    dedupe: fields.dedupe === "none" ? undefined : fields.dedupe,
+    dedupe: fields.dedupe,
     sample: fields.sample,
     seed: fields.seed || undefined,
     split: fields.split,

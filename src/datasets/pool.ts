@@ -4,7 +4,7 @@ import { Worker } from "node:worker_threads";
 import { entryPath } from "../entry.ts";
 import type { Block } from "./blocks.ts";
 import type { ReadPlan } from "./options.ts";
-import { SurvivedError } from "./reader.ts";
+import { SurvivedError } from "./redact.ts";
 import { BlockTally } from "./tally.ts";
 import type { BlockResult } from "./work.ts";
 import type { WorkReply } from "./worker.ts";

@@ -6,8 +6,8 @@ import { excerptAt } from "./excerpt.ts";
 import { jsonFault } from "./fault.ts";
 import type { Candidate, Format, FormatOptions, Half } from "./format.ts";
 import { type ConversationKeys, conversationKeys, splitPoint } from "./keys.ts";
-import { DEFAULT_LINE_BYTES, DEFAULT_TEST_SHARE, formatOptions, type ReadPlan } from "./options.ts";
-import { Redactor } from "./redact.ts";
+import { DEFAULT_LINE_BYTES, DEFAULT_TEST_SHARE, formatOptions, needsKeys, type ReadPlan } from "./options.ts";
+import { Redactor, SurvivedError } from "./redact.ts";
 import { formatNamed } from "./registry.ts";
 import { applyRules, damaged, RejectedRow, skipped } from "./row.ts";
 import type { RowBuffer } from "./rowbuffer.ts";
@@ -25,11 +25,11 @@ export interface ReadRow {
 export interface RowSink {
   /** Where rows may be written to directly; `written` must follow. */
   readonly out: RowBuffer;
-  written(keys: ConversationKeys | undefined): void;
+  written(line: number, keys: ConversationKeys | undefined): void;
   /** Whether no more rows are wanted. */
   isFull(): boolean;
-  row(row: ReadRow): void;
-  half(half: Half): void;
+  row(line: number, row: ReadRow): void;
+  half(line: number, half: Half): void;
 }
 
 /** Tokens of a conversation. */
@@ -63,8 +63,8 @@ export class LineReader {
     this.#redactor = options.redact && new Redactor(options.redact);
     this.#count = count;
     this.#maxLineBytes = options.max_line_bytes ?? DEFAULT_LINE_BYTES;
-    this.#spans = SpanReader.for(plan);
-    this.#needsKeys = options.dedupe !== undefined || options.sample !== undefined;
+    this.#needsKeys = needsKeys(plan);
+    this.#spans = SpanReader.for(plan, this.#redactor, this.#conditions);
   }
 
   /** Fails with RL6003, RL6011 or RL6013 where the plan cannot be carried out, and with RL6101 or RL6102 for its tokenizer. */
@@ -79,13 +79,14 @@ export class LineReader {
       return { lines: 1, end: 0 };
     }
     const isText = isUtf8(bytes);
+    if (isText) this.#spans?.take(bytes);
     let lines = 0;
     let start = from;
     while (start < bytes.length && !sink.isFull()) {
       const found = bytes.indexOf(NEWLINE, start);
       const end = found < 0 ? bytes.length : found;
       lines += 1;
-      if (!isText || !this.#span(bytes, start, end, tally, sink))
+      if (!isText || !this.#span(lines, start, end, tally, sink))
         this.bytes(bytes.subarray(start, end), { line: lines, column: 1 }, isText, tally, sink);
       start = end + 1;
     }
@@ -93,15 +94,23 @@ export class LineReader {
   }
 
   /** Whether the line could be taken the short way. */
-  #span(bytes: Buffer, start: number, end: number, tally: BlockTally, sink: RowSink): boolean {
+  #span(line: number, start: number, end: number, tally: BlockTally, sink: RowSink): boolean {
     if (!this.#spans || end - start > this.#maxLineBytes) return false;
-    const row = this.#spans.line(bytes, start, end, sink.out);
-    if (!row) return false;
-    tally.lines += 1;
-    tally.emptyTurns += row.emptyTurns;
-    tally.toolTurns += row.toolTurns;
-    sink.written(row.keys);
-    return true;
+    try {
+      const row = this.#spans.line(start, end, sink.out, tally.redacted);
+      if (!row) return false;
+      tally.lines += 1;
+      tally.toolTurns += row.toolTurns;
+      if (row.rejected) tally.reject(row.rejected, () => ({ line, column: 1 }));
+      else {
+        tally.emptyTurns += row.emptyTurns;
+        sink.written(line, row.keys);
+      }
+      return true;
+    } catch (error) {
+      if (error instanceof SurvivedError) error.place = { line, column: 1 };
+      throw error;
+    }
   }
 
   /** One value's bytes; white space alone is nothing. `isText`: they are known to be UTF-8. */
@@ -131,25 +140,31 @@ export class LineReader {
       return;
     }
     tally.lines += 1;
-    this.value(value, tally, sink, (offset) => placeIn(text, offset, at));
+    this.value(value, at.line, tally, sink, (offset) => placeIn(text, offset, at));
   }
 
   /** Rows of one parsed value. `place` says where something at an offset of its text stands. */
-  value(value: unknown, tally: BlockTally, sink: RowSink, place: (offset: number) => Place): void {
+  value(value: unknown, line: number, tally: BlockTally, sink: RowSink, place: (offset: number) => Place): void {
     try {
       if (!this.#format) throw damaged("no known format");
-      if (!this.#conditions.every((holds) => holds(value))) throw skipped("does not meet a condition");
+      if (!this.#conditions.every((condition) => condition.holds(value))) throw skipped("does not meet a condition");
       const { rows, toolTurns, half, task } = this.#format.read(value, this.#formatOptions);
       tally.toolTurns += toolTurns;
-      if (half) sink.half(half);
-      if (task) sink.row({ text: JSON.stringify(task) });
-      for (const row of rows) this.#candidate(row, tally, sink, place);
+      if (half) sink.half(line, half);
+      if (task) sink.row(line, { text: JSON.stringify(task) });
+      for (const row of rows) this.#candidate(row, line, tally, sink, place);
     } catch (error) {
       reject(error, tally, place);
     }
   }
 
-  #candidate(candidate: Candidate, tally: BlockTally, sink: RowSink, place: (offset: number) => Place): void {
+  #candidate(
+    candidate: Candidate,
+    line: number,
+    tally: BlockTally,
+    sink: RowSink,
+    place: (offset: number) => Place,
+  ): void {
     try {
       const { options } = this.#plan;
       const { row, emptyTurns } = applyRules(candidate, options);
@@ -161,7 +176,7 @@ export class LineReader {
         throw skipped(`more than ${options.max_tokens} tokens`);
       const text = this.#line(clean);
       tally.emptyTurns += emptyTurns;
-      sink.row(this.#needsKeys ? { text, keys: conversationKeys(clean.messages) } : { text });
+      sink.row(line, this.#needsKeys ? { text, keys: conversationKeys(clean.messages) } : { text });
     } catch (error) {
       reject(error, tally, place);
     }
@@ -197,15 +212,6 @@ export class LineReader {
   }
 }
 
-/** A known pattern is in a row after redaction. */
-export class SurvivedError extends Error {
-  readonly types: readonly string[];
-  constructor(types: readonly string[]) {
-    super(`not redacted: ${types.join(", ")}`);
-    this.types = types;
-  }
-}
-
 function reject(error: unknown, tally: BlockTally, place: (offset: number) => Place): void {
   if (error instanceof RejectedRow) {
     tally.reject(error, () => {
@@ -213,8 +219,10 @@ function reject(error: unknown, tally: BlockTally, place: (offset: number) => Pl
       return error.kind === "damaged" && excerpt !== undefined ? { ...where, excerpt } : where;
     });
   } else if (error instanceof RangeError) tally.reject(damaged("nested too deeply"), () => place(0));
-  else if (error instanceof SurvivedError) throw Object.assign(error, { place: place(0) });
-  else throw error;
+  else {
+    if (error instanceof SurvivedError) error.place = place(0);
+    throw error;
+  }
 }
 
 /** Columns count UTF-16 units from 1. A value over several lines moves the line too. */

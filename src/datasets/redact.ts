@@ -4,17 +4,30 @@
  */
 import { fail } from "../diagnostic.ts";
 import type { Conversation } from "../tokens/conversation.ts";
+import { MarkedBytes } from "./marks.ts";
 import type { RedactOptions } from "./options.ts";
 import { DETECTORS, type Detector } from "./redact/detectors.ts";
+import { POINTS, SUSPECT, Suspicion } from "./redact/suspicion.ts";
 
 /** Redactions by type. */
 export type RedactionCounts = Record<string, number>;
+
+/** A known pattern is in a row after redaction. */
+export class SurvivedError extends Error {
+  readonly types: readonly string[];
+  /** Where the row's line is, counted from its block's first. */
+  place: { readonly line: number; readonly column: number } | undefined;
+  constructor(types: readonly string[]) {
+    super(`not redacted: ${types.join(", ")}`);
+    this.types = types;
+  }
+}
 
 const NOTHING_AROUND = { before: "(?<![\\p{L}\\p{N}_])", after: "(?![\\p{L}\\p{N}_])" };
 
 /** Detectors of the user's names and patterns. Fails with RL6011 for a pattern that is none, or that matches nothing at all. */
 function ownDetectors({ names = [], patterns = [] }: RedactOptions): Detector[] {
-  const own = patterns.map((source): Detector => ({ type: "CUSTOM", hint: () => true, pattern: compile(source) }));
+  const own = patterns.map((source): Detector => ({ type: "CUSTOM", suspect: SUSPECT.own, pattern: compile(source) }));
   const words = names.map((name) => name.trim()).filter((name) => name !== "");
   if (words.length === 0) return own;
   // The longest first, so that a full name is one placeholder.
@@ -23,7 +36,7 @@ function ownDetectors({ names = [], patterns = [] }: RedactOptions): Detector[] 
     .map((w) => w.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&").replace(/\s+/g, "\\s+"));
   const { before, after } = NOTHING_AROUND;
   const pattern = new RegExp(`${before}(?:${escaped.join("|").replaceAll("\\-", "-")})${after}`, "giu");
-  return [...own, { type: "NAME", hint: () => true, pattern, same: (m) => m.toLowerCase().replace(/\s+/g, " ") }];
+  return [...own, { type: "NAME", suspect: SUSPECT.own, pattern, same: (m) => m.toLowerCase().replace(/\s+/g, " ") }];
 }
 
 function compile(source: string): RegExp {
@@ -38,46 +51,69 @@ function compile(source: string): RegExp {
   return pattern;
 }
 
+/** Redacts one conversation after another: `begin`, then each of its texts. */
 export class Redactor {
   readonly #detectors: readonly Detector[];
-  /** Texts of the last conversation in which nothing was found: a second look would find the same nothing. */
+  readonly #suspicion = new Suspicion();
+  readonly #scratch = new MarkedBytes(POINTS);
+  /** What every text is suspected of. */
+  readonly #always: number;
+  readonly #names = new Map<string, string>();
+  readonly #numbers = new Map<string, number>();
+  #counts: RedactionCounts = {};
+  /** Texts of this conversation in which nothing was found: a second look would find the same nothing. */
   readonly #clean = new Set<string>();
 
   constructor(options: RedactOptions) {
-    this.#detectors = [...ownDetectors(options), ...DETECTORS];
+    const own = ownDetectors(options);
+    this.#detectors = [...own, ...DETECTORS];
+    this.#always = own.length > 0 ? SUSPECT.own : 0;
   }
 
-  /** The conversation with placeholders. `counts` grows by what was replaced; keys of objects stay as they are. */
-  redact<C extends Conversation>(conversation: C, counts: RedactionCounts): C {
-    const names = new Map<string, string>();
-    const numbers = new Map<string, number>();
-    const placeholder = (type: string, value: string): string => {
-      counts[type] = (counts[type] ?? 0) + 1;
-      const key = `${type} ${value}`;
-      const known = names.get(key);
-      if (known) return known;
-      const number = (numbers.get(type) ?? 0) + 1;
-      numbers.set(type, number);
-      const name = `[${type}_${number}]`;
-      names.set(key, name);
-      return name;
-    };
-    // What is replaced may leave something beside it that now stands alone, so a second look follows.
-    const clean = (text: string): string => {
-      const once = this.#replace(text, placeholder);
-      if (once === text) this.#clean.add(text);
-      return once === text ? text : this.#replace(once, placeholder);
-    };
+  /** The next conversation, with placeholders numbered anew. `counts` grows by what is replaced. */
+  begin(counts: RedactionCounts): void {
+    this.#names.clear();
+    this.#numbers.clear();
     this.#clean.clear();
-    return mapStrings(conversation, clean) as C;
+    this.#counts = counts;
+  }
+
+  /** What bytes [start, end), marked at `POINTS`, have to be looked at for; 0 where `text` would change nothing. */
+  suspicion(marked: MarkedBytes, start: number, end: number): number {
+    return this.#always | this.#suspicion.of(marked, start, end);
+  }
+
+  #suspicionOf(text: string): number {
+    this.#scratch.encode(text);
+    return this.suspicion(this.#scratch, 0, this.#scratch.length);
+  }
+
+  /** A text with placeholders. */
+  text(text: string, suspicion = this.#suspicionOf(text)): string {
+    const once = this.once(text, suspicion);
+    // What is replaced may leave something beside it that now stands alone, so a second look follows.
+    return once === text ? text : this.#replace(once, this.#suspicionOf(once), this.#placeholder);
+  }
+
+  /** The first of the two looks. */
+  once(text: string, suspicion: number): string {
+    const once = this.#replace(text, suspicion, this.#placeholder);
+    if (once === text) this.#clean.add(text);
+    return once;
+  }
+
+  /** The conversation with placeholders; keys of objects stay as they are. */
+  redact<C extends Conversation>(conversation: C, counts: RedactionCounts): C {
+    this.begin(counts);
+    return mapStrings(conversation, (text) => this.text(text)) as C;
   }
 
   /** Types of what is still there, in values and in keys. */
-  survivors(conversation: Conversation): string[] {
+  survivors(conversation: unknown): string[] {
     const found = new Set<string>();
     const look = (text: string): string => {
       if (this.#clean.has(text)) return text;
-      this.#replace(text, (type) => {
+      this.#replace(text, this.#suspicionOf(text), (type) => {
         found.add(type);
         return "";
       });
@@ -87,21 +123,53 @@ export class Redactor {
     return [...found];
   }
 
-  #replace(given: string, placeholder: (type: string, value: string) => string): string {
+  readonly #placeholder = (type: string, value: string): string => {
+    this.#counts[type] = (this.#counts[type] ?? 0) + 1;
+    const key = `${type} ${value}`;
+    const known = this.#names.get(key);
+    if (known) return known;
+    const number = (this.#numbers.get(type) ?? 0) + 1;
+    this.#numbers.set(type, number);
+    const name = `[${type}_${number}]`;
+    this.#names.set(key, name);
+    return name;
+  };
+
+  #replace(given: string, suspicion: number, placeholder: Placeholder): string {
     let result = given;
-    for (const { type, hint, pattern, accepts, hasPrefix, same } of this.#detectors) {
-      if (!hint(result)) continue;
-      const text = result;
-      result = text.replace(pattern, (whole: string, ...rest: unknown[]) => {
-        const kept = hasPrefix ? (rest[0] as string) : "";
-        const match = whole.slice(kept.length);
-        const at = rest.find((value) => typeof value === "number") as number;
-        if (isPlaceholder(match) || (accepts && !accepts(match, text, at))) return whole;
-        return kept + placeholder(type, same ? same(match) : match);
-      });
-    }
+    if (suspicion === 0) return result;
+    for (const detector of this.#detectors)
+      if ((detector.suspect & suspicion) !== 0) result = replaceAll(result, detector, placeholder);
     return result;
   }
+}
+
+type Placeholder = (type: string, value: string) => string;
+
+function replaceAll(text: string, detector: Detector, placeholder: Placeholder): string {
+  const { type, pattern, anchor, accepts, hasPrefix, same } = detector;
+  let result = "";
+  let copied = 0;
+  pattern.lastIndex = 0;
+  for (;;) {
+    if (anchor) {
+      const at = text.indexOf(anchor.text, pattern.lastIndex);
+      if (at < 0) break;
+      pattern.lastIndex = Math.max(pattern.lastIndex, at - anchor.reach);
+    }
+    const found = pattern.exec(text);
+    if (!found) break;
+    const whole = found[0];
+    const kept = hasPrefix ? (found[1] as string) : "";
+    const match = whole.slice(kept.length);
+    // What a user's pattern finds between characters is nothing to hide.
+    if (whole === "") pattern.lastIndex += 1;
+    if (whole === "" || isPlaceholder(match) || (accepts && !accepts(match, text, found.index))) continue;
+    result += text.slice(copied, found.index) + kept + placeholder(type, same ? same(match) : match);
+    copied = found.index + whole.length;
+  }
+  pattern.lastIndex = 0;
+  return copied === 0 ? text : result + text.slice(copied);
 }
 
 const isPlaceholder = (match: string): boolean => /^\[[A-Z_]+_\d+\]/.test(match);

@@ -10,6 +10,7 @@ import { messagesFormat } from "./formats/messages.ts";
 import { openaiFormat } from "./formats/openai.ts";
 import { otelFormat } from "./formats/otel.ts";
 import { tasksFormat } from "./formats/tasks.ts";
+import type { Dedupe } from "./options.ts";
 
 export const FORMATS: readonly Format[] = [
   langsmithFormat,
@@ -31,3 +32,6 @@ export function formatNamed(name: string): Format {
 export function detectFormat(value: unknown): Format | undefined {
   return FORMATS.find((f) => f.detects(value));
 }
+
+/** Which conversations a format leaves out unless it is told otherwise: of a log's growing ones, all but the longest. */
+export const defaultDedupe = (format: Format | undefined): Dedupe => (format?.isLog ? "prefix" : "none");

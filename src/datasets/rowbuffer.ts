@@ -9,10 +9,6 @@ export class RowBuffer {
     this.#bytes = Buffer.allocUnsafeSlow(size);
   }
 
-  get length(): number {
-    return this.#length;
-  }
-
   text(text: string): void {
     // No UTF-16 unit takes more than three bytes.
     this.#reserve(text.length * 3);
@@ -24,15 +20,17 @@ export class RowBuffer {
     this.#length += this.#bytes.write(text, this.#length, "latin1");
   }
 
+  /** A few bytes, for which a call out of JavaScript takes longer than a loop. */
+  short(bytes: Uint8Array): void {
+    this.#reserve(bytes.length);
+    for (let i = 0; i < bytes.length; i += 1) this.#bytes[this.#length + i] = bytes[i] as number;
+    this.#length += bytes.length;
+  }
+
   /** Bytes [start, end) of `source`. */
   copy(source: Buffer, start: number, end: number): void {
     this.#reserve(end - start);
     this.#length += source.copy(this.#bytes, this.#length, start, end);
-  }
-
-  /** What was written from a byte on. Good until the next write. */
-  since(start: number): Buffer {
-    return this.#bytes.subarray(start, this.#length);
   }
 
   /** All that was written. The memory is the caller's: it is no part of a pool. */

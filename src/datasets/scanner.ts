@@ -1,17 +1,14 @@
 /**
  * Reads JSON in place: checks that it is JSON as JSON.parse would, and finds where values lie, without making them. It may
  * give up on anything (`false`): whoever uses it then parses. It must never accept what JSON.parse refuses.
- * Bytes must be valid UTF-8.
+ * Bytes must be valid UTF-8. Strings are passed from mark to mark, so that their length hardly matters.
  */
+import { type MarkedBytes, nextMark } from "./marks.ts";
+
 const [QUOTE, BACKSLASH, COMMA, COLON, MINUS, DOT] = [0x22, 0x5c, 0x2c, 0x3a, 0x2d, 0x2e];
 const [OPEN_BRACE, CLOSE_BRACE, OPEN_BRACKET, CLOSE_BRACKET] = [0x7b, 0x7d, 0x5b, 0x5d];
 /** Deeper values are left to JSON.parse, which does not recurse. */
 const MOST_DEPTH = 100;
-
-/** 1: ends or breaks a run of plain characters in a string (a quote, a backslash, a control character). */
-const STOPS = new Uint8Array(256).fill(1, 0, 0x20);
-STOPS[QUOTE] = 1;
-STOPS[BACKSLASH] = 1;
 
 /** What follows a backslash: 1 as JSON.stringify would write it too, 2 another spelling, 0 nothing. */
 const ESCAPES = new Uint8Array(256);
@@ -24,6 +21,7 @@ const isHex = (byte: number | undefined): boolean =>
 
 export class Scanner {
   bytes: Buffer = Buffer.alloc(0);
+  #stops = new Uint32Array(0);
   at = 0;
   end = 0;
   /** Of the last string: the bytes between its quotes, and whether they are what JSON.stringify would write. */
@@ -32,8 +30,9 @@ export class Scanner {
   isCanonical = true;
   #depth = 0;
 
-  begin(bytes: Buffer, at: number, end: number): void {
+  begin({ bytes, stops }: MarkedBytes, at: number, end: number): void {
     this.bytes = bytes;
+    this.#stops = stops;
     this.at = at;
     this.end = end;
     this.#depth = 0;
@@ -65,9 +64,10 @@ export class Scanner {
     let at = this.at;
     this.start = at;
     this.isCanonical = true;
-    for (; at < end; at += 1) {
+    for (; ; at += 1) {
+      at = nextMark(this.#stops, at, end);
+      if (at >= end) return false;
       const byte = bytes[at] as number;
-      if (STOPS[byte] === 0) continue;
       if (byte === QUOTE) {
         this.stop = at;
         this.at = at + 1;
@@ -82,7 +82,6 @@ export class Scanner {
         if (bytes[at] === 0x75 && !this.#hex(at + 1)) return false;
       }
     }
-    return false;
   }
 
   #hex(at: number): boolean {

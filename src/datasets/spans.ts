@@ -3,16 +3,24 @@
  * Lines of `messages` and `openai` whose turns are plain text take it; anything else, and everything that is to be
  * counted or refused, is left to the formats. What it writes is byte for byte what they would (test/datasets/spans.test.ts).
  */
-import { createHash } from "node:crypto";
-import type { ConversationKeys } from "./keys.ts";
-import type { ReadPlan } from "./options.ts";
+import { SpanConditions } from "./conditions.ts";
+import { type ConversationKeys, extendedKey, foldKey, type Key, kindOf, pointOf } from "./keys.ts";
+import { MarkedBytes, nextMark } from "./marks.ts";
+import { DEFAULT_TEST_SHARE, needsKeys, type ReadPlan } from "./options.ts";
+import { POINTS } from "./redact/suspicion.ts";
+import type { RedactionCounts } from "./redact.ts";
+import { type Redactor, SurvivedError } from "./redact.ts";
+import { type RejectedRow, skipped } from "./row.ts";
 import type { RowBuffer } from "./rowbuffer.ts";
 import { Scanner } from "./scanner.ts";
+import type { Condition } from "./where.ts";
 
 export interface SpanRow {
   readonly emptyTurns: number;
   readonly toolTurns: number;
-  readonly keys: ConversationKeys | undefined;
+  readonly keys?: ConversationKeys | undefined;
+  /** Why there is no row, though the line was read. */
+  readonly rejected?: RejectedRow;
 }
 
 /** Keys beside which a line of `openai` may mean something else, unless null. */
@@ -20,89 +28,170 @@ const OTHERS_OPENAI =
   "input res resp response_body responseBody output outputs completion preferred_output result chunks error status_code statusCode custom_id";
 /** In `messages`. */
 const OTHERS_MESSAGES = "system weight score";
-const ROLES: readonly (readonly [string, string])[] = [
+/** Keys of a turn that must be null; more of them where tools or thinking are kept. */
+const OTHERS_TURN = "weight from value refusal";
+const TOOLS_TURN = "tool_calls function_call";
+const THINKING_TURN = "reasoning_content reasoning thinking";
+const TOOLS_BODY = "tools functions";
+
+interface Role {
+  readonly name: string;
+  readonly role: string;
+  readonly kind: Key;
+  readonly opening: Buffer;
+}
+
+const ROLES: readonly Role[] = [
   ["user", "user"],
   ["assistant", "assistant"],
   ["system", "system"],
   ["tool", "tool"],
   ["developer", "system"],
   ["function", "tool"],
+].map(([name = "", role = ""]) => {
+  return { name, role, kind: kindOf({ role }), opening: Buffer.from(`{"role":"${role}","content":`) };
+});
+const [ROW_START, ROW_END, TURN_END, COMMA] = ['{"messages":[', "]}\n", "}", ","].map((t) => Buffer.from(t)) as [
+  Buffer,
+  Buffer,
+  Buffer,
+  Buffer,
 ];
+const OTHER_SIDE = skipped("on the other side of the split");
+const UNMET = skipped("does not meet a condition");
 
 /** Names by their length, since most keys differ in that already. */
-function byLength(names: string): readonly (readonly string[])[] {
+type Names = readonly (readonly string[])[];
+
+function byLength(...lists: string[]): Names {
   const table: string[][] = Array.from({ length: 32 }, () => []);
-  for (const name of names.split(" ")) table[name.length]?.push(name);
+  for (const name of lists.join(" ").split(" ")) if (name !== "") table[name.length]?.push(name);
   return table;
 }
 
 interface Turn {
-  readonly role: string;
+  readonly role: Role;
   readonly start: number;
   readonly stop: number;
   readonly isCanonical: boolean;
 }
 
+/** Content between its quotes, as canonical JSON. */
+interface Span {
+  readonly marked: MarkedBytes;
+  readonly start: number;
+  readonly stop: number;
+}
+
 export class SpanReader {
   readonly #scanner = new Scanner();
+  readonly #marked: MarkedBytes;
+  readonly #scratch: MarkedBytes;
   readonly #isOpenai: boolean;
-  readonly #others: readonly (readonly string[])[];
+  readonly #keepsTools: boolean;
+  readonly #others: Names;
+  readonly #turnOthers: Names;
+  readonly #bodyOthers: Names;
   readonly #minMessages: number;
   readonly #needsKeys: boolean;
+  readonly #redactor: Redactor | undefined;
+  readonly #conditions: SpanConditions | undefined;
+  readonly #split: { readonly isTest: boolean; readonly share: number } | undefined;
   #prompt: Turn[] | undefined;
   #answer: Turn[] | undefined;
   #emptyTurns = 0;
   #toolTurns = 0;
 
-  private constructor({ format, options }: ReadPlan) {
-    this.#isOpenai = format === "openai";
-    this.#others = byLength(this.#isOpenai ? OTHERS_OPENAI : OTHERS_MESSAGES);
-    this.#minMessages = options.min_messages;
-    this.#needsKeys = options.dedupe !== undefined || options.sample !== undefined;
+  private constructor(plan: ReadPlan, redactor: Redactor | undefined, conditions: SpanConditions | undefined) {
+    const { keep_tools = false, keep_thinking = false, min_messages, split, test_share } = plan.options;
+    this.#isOpenai = plan.format === "openai";
+    this.#keepsTools = keep_tools;
+    const tools = keep_tools ? TOOLS_BODY : "";
+    this.#others = byLength(this.#isOpenai ? OTHERS_OPENAI : OTHERS_MESSAGES, tools);
+    this.#bodyOthers = byLength(tools);
+    this.#turnOthers = byLength(OTHERS_TURN, keep_tools ? TOOLS_TURN : "", keep_thinking ? THINKING_TURN : "");
+    this.#minMessages = min_messages;
+    this.#needsKeys = needsKeys(plan);
+    this.#redactor = redactor;
+    this.#conditions = conditions;
+    this.#split = split && { isTest: split === "test", share: test_share ?? DEFAULT_TEST_SHARE };
+    this.#marked = new MarkedBytes(redactor && POINTS);
+    this.#scratch = new MarkedBytes(redactor && POINTS);
   }
 
   /** Undefined where the plan asks for more than spans can tell. */
-  static for(plan: ReadPlan): SpanReader | undefined {
-    const { keep_tools, keep_thinking, choices, where, min_score, weight_by, max_tokens, redact, split } = plan.options;
-    const asks = [keep_tools, keep_thinking, choices, where, min_score, weight_by, max_tokens, redact, split];
-    const isPlain = asks.every((option) => option === undefined) && !plan.isVerbatim;
-    return isPlain && (plan.format === "openai" || plan.format === "messages") ? new SpanReader(plan) : undefined;
+  static for(plan: ReadPlan, redactor: Redactor | undefined, conditions: readonly Condition[]): SpanReader | undefined {
+    const { min_score, weight_by, max_tokens } = plan.options;
+    const isPlain = [min_score, weight_by, max_tokens].every((option) => option === undefined) && !plan.isVerbatim;
+    if (!isPlain || (plan.format !== "openai" && plan.format !== "messages")) return undefined;
+    const onSpans = conditions.length > 0 ? SpanConditions.of(conditions) : undefined;
+    return conditions.length > 0 && !onSpans ? undefined : new SpanReader(plan, redactor, onSpans);
   }
 
-  /** Writes the row of the line at bytes [start, end), with its newline; undefined, and nothing written, where it cannot. */
-  line(bytes: Buffer, start: number, end: number, out: RowBuffer): SpanRow | undefined {
+  /** The block that the next lines are in. */
+  take(bytes: Buffer): void {
+    this.#marked.take(bytes);
+  }
+
+  /**
+   * Writes the row of the line at bytes [start, end) of the block, with its newline; undefined, and nothing written, where
+   * it cannot. Throws `SurvivedError` for what redaction left.
+   */
+  line(start: number, end: number, out: RowBuffer, redacted: RedactionCounts): SpanRow | undefined {
     this.#prompt = undefined;
     this.#answer = undefined;
     this.#emptyTurns = 0;
     this.#toolTurns = 0;
+    this.#conditions?.begin();
     const scanner = this.#scanner;
-    scanner.begin(bytes, start, end);
+    scanner.begin(this.#marked, start, end);
     if (!scanner.object(this.#topMember) || !scanner.isDone() || !this.#prompt) return undefined;
+    if (this.#conditions && !this.#conditions.hold(this.#marked.bytes))
+      return { emptyTurns: 0, toolTurns: 0, rejected: UNMET };
     const prompt: readonly Turn[] = this.#prompt;
     const turns = this.#answer ? [...prompt, ...(this.#answer as readonly Turn[])] : prompt;
-    if (turns.length < this.#minMessages || turns.at(-1)?.role !== "assistant") return undefined;
-    const keys = this.#write(bytes, turns, out);
-    return { emptyTurns: this.#emptyTurns, toolTurns: this.#toolTurns, keys };
+    if (turns.length < this.#minMessages || turns.at(-1)?.role.role !== "assistant") return undefined;
+    const counts = { emptyTurns: this.#emptyTurns, toolTurns: this.#toolTurns };
+    if (this.#split && !this.#isOnSide(turns)) return { ...counts, rejected: OTHER_SIDE };
+    return { ...counts, keys: this.#write(turns, out, redacted) };
   }
 
   readonly #topMember = (): boolean => {
-    const scanner = this.#scanner;
-    if (scanner.is("messages")) return this.#promptHere();
-    if (!this.#isOpenai) return this.#other();
-    if (scanner.is("choices")) return this.#choicesHere();
-    if (scanner.is("request")) return scanner.isNull() || scanner.object(this.#requestMember);
-    if (scanner.is("response")) return scanner.isNull() || scanner.object(this.#responseMember);
-    return this.#other();
+    const { at } = this.#scanner;
+    const wanted = this.#conditions?.wantedTop(this.#scanner);
+    const isRead = this.#top();
+    if (wanted !== undefined && isRead) this.#conditions?.found(wanted, at, this.#scanner.at);
+    return isRead;
   };
 
-  readonly #requestMember = (): boolean => (this.#scanner.is("messages") ? this.#promptHere() : this.#scanner.skip());
+  #top(): boolean {
+    const scanner = this.#scanner;
+    if (scanner.is("messages")) return this.#promptHere();
+    // Conditions look into requests whatever the format.
+    if (scanner.is("request") && (this.#isOpenai || this.#conditions))
+      return scanner.isNull() || scanner.object(this.#requestMember);
+    if (!this.#isOpenai) return this.#other(this.#others);
+    if (scanner.is("choices")) return this.#choicesHere();
+    if (scanner.is("response")) return scanner.isNull() || scanner.object(this.#responseMember);
+    return this.#other(this.#others);
+  }
 
-  readonly #responseMember = (): boolean => (this.#scanner.is("choices") ? this.#choicesHere() : this.#other());
+  readonly #requestMember = (): boolean => {
+    const { at } = this.#scanner;
+    const wanted = this.#conditions?.wantedInRequest(this.#scanner);
+    const isPrompt = this.#isOpenai && this.#scanner.is("messages");
+    const isRead = isPrompt ? this.#promptHere() : this.#other(this.#bodyOthers);
+    if (wanted !== undefined && isRead) this.#conditions?.foundInRequest(wanted, at, this.#scanner.at);
+    return isRead;
+  };
+
+  readonly #responseMember = (): boolean =>
+    this.#scanner.is("choices") ? this.#choicesHere() : this.#other(this.#others);
 
   /** A key without meaning here is passed; one that could change the meaning must be null. */
-  #other(): boolean {
+  #other(others: Names): boolean {
     const scanner = this.#scanner;
-    const names = this.#others[scanner.stop - scanner.start];
+    const names = others[scanner.stop - scanner.start];
     if (names) for (const name of names) if (scanner.is(name)) return scanner.isNull();
     return scanner.skip();
   }
@@ -141,35 +230,33 @@ export class SpanReader {
   /** One message, appended unless it says nothing or is a tool's. */
   #turn(turns: Turn[]): boolean {
     const scanner = this.#scanner;
-    let role = "";
+    let role: Role | undefined;
     let content: "" | "text" | "none" | "other" = "";
     let [start, stop, isCanonical] = [0, 0, true];
     const isRead = scanner.object(() => {
       if (scanner.is("role")) {
-        if (role !== "" || !scanner.string()) return false;
-        role = ROLES.find(([name]) => scanner.is(name))?.[1] ?? "";
-        return role !== "";
+        if (role || !scanner.string()) return false;
+        role = ROLES.find(({ name }) => scanner.is(name));
+        return role !== undefined;
       }
-      if (scanner.is("content")) {
-        if (content !== "") return false;
-        content = "none";
-        if (scanner.isNull()) return true;
-        if (scanner.peek() !== 0x22) {
-          content = "other";
-          return scanner.skip();
-        }
-        content = "text";
-        const isString = scanner.string();
-        [start, stop, isCanonical] = [scanner.start, scanner.stop, scanner.isCanonical];
-        return isString;
+      if (!scanner.is("content")) return this.#other(this.#turnOthers);
+      if (content !== "") return false;
+      content = "none";
+      if (scanner.isNull()) return true;
+      if (scanner.peek() !== 0x22) {
+        content = "other";
+        return scanner.skip();
       }
-      if (scanner.is("weight") || scanner.is("from") || scanner.is("value") || scanner.is("refusal"))
-        return scanner.isNull();
-      return scanner.skip();
+      content = "text";
+      const isString = scanner.string();
+      [start, stop, isCanonical] = [scanner.start, scanner.stop, scanner.isCanonical];
+      return isString;
     });
-    if (!isRead || role === "" || content === "") return false;
-    if (role === "tool") this.#toolTurns += 1;
-    else if (content === "other") return false;
+    if (!isRead || !role || content === "") return false;
+    if (role.role === "tool") {
+      if (this.#keepsTools) return false;
+      this.#toolTurns += 1;
+    } else if (content === "other") return false;
     else if (content === "none") this.#emptyTurns += 1;
     else if (!this.#saysSomething(start, stop)) return false;
     else turns.push({ role, start, stop, isCanonical });
@@ -178,26 +265,85 @@ export class SpanReader {
 
   /** Whether a text surely is not blank: it begins with a visible ASCII character. */
   #saysSomething(start: number, stop: number): boolean {
-    const first = this.#scanner.bytes[start] as number;
+    const first = this.#marked.bytes[start] as number;
     return start < stop && first > 0x20 && first < 0x7f && first !== 0x5c;
   }
 
-  #write(bytes: Buffer, turns: readonly Turn[], out: RowBuffer): ConversationKeys | undefined {
-    const hash = this.#needsKeys ? createHash("sha1") : undefined;
-    const beginnings: bigint[] = [];
-    out.ascii('{"messages":[');
-    for (const [i, { role, start, stop, isCanonical }] of turns.entries()) {
-      if (i > 0) out.ascii(",");
-      const from = out.length;
-      out.ascii(`{"role":"${role}","content":`);
-      if (isCanonical) out.copy(bytes, start - 1, stop + 1);
-      else out.text(JSON.stringify(JSON.parse(bytes.toString("utf8", start - 1, stop + 1))));
-      out.ascii("}");
-      hash?.update(out.since(from));
-      if (hash && role === "assistant" && i < turns.length - 1)
-        beginnings.push(hash.copy().digest().readBigUInt64LE(0));
+  #textOf({ start, stop }: Turn): string {
+    const { bytes, stops } = this.#marked;
+    // Without an escape in it, a string is its own text.
+    if (nextMark(stops, start, stop) === stop) return bytes.toString("utf8", start, stop);
+    return JSON.parse(bytes.toString("utf8", start - 1, stop + 1)) as string;
+  }
+
+  #isOnSide(turns: readonly Turn[]): boolean {
+    const question = turns.findIndex(({ role }) => role.role === "user");
+    let key: Key = 0n;
+    for (const turn of turns.slice(0, question < 0 ? 1 : question + 1))
+      key = this.#folded(key, turn, turn.isCanonical ? undefined : JSON.stringify(this.#textOf(turn)));
+    return pointOf(key) < (this.#split?.share as number) === this.#split?.isTest;
+  }
+
+  #folded(key: Key, { role, start, stop }: Turn, literal: string | undefined): Key {
+    return literal === undefined
+      ? foldKey(key, role.kind, this.#marked, start, stop)
+      : extendedKey(key, role.kind, literal);
+  }
+
+  #write(turns: readonly Turn[], out: RowBuffer, redacted: RedactionCounts): ConversationKeys | undefined {
+    const beginnings: Key[] = [];
+    const changed: string[] = [];
+    let key: Key = 0n;
+    this.#redactor?.begin(redacted);
+    out.short(ROW_START);
+    for (const [i, turn] of turns.entries()) {
+      const { kind, opening, role } = turn.role;
+      const { marked, start, stop } = this.#content(turn, changed);
+      if (i > 0) out.short(COMMA);
+      out.short(opening);
+      out.copy(marked.bytes, start - 1, stop + 1);
+      out.short(TURN_END);
+      if (!this.#needsKeys) continue;
+      key = foldKey(key, kind, marked, start, stop);
+      if (role === "assistant" && i < turns.length - 1) beginnings.push(key);
     }
-    out.ascii("]}\n");
-    return hash && { whole: hash.digest().readBigUInt64LE(0), beginnings };
+    out.short(ROW_END);
+    if (changed.length > 0) this.#checkSurvivors(changed);
+    return this.#needsKeys ? { whole: key, beginnings } : undefined;
+  }
+
+  /** Where the turn's content stands as it is to be written, between its quotes: on the line, or made anew. */
+  #content(turn: Turn, changed: string[]): Span {
+    const { start, stop, isCanonical } = turn;
+    const onLine = { marked: this.#marked, start, stop };
+    const redactor = this.#redactor;
+    const suspicion = isCanonical ? (redactor?.suspicion(this.#marked, start, stop) ?? 0) : 0;
+    if (isCanonical && suspicion === 0) return onLine;
+    const text = this.#textOf(turn);
+    if (!redactor) return this.#made(text);
+    if (!isCanonical) {
+      const clean = redactor.text(text);
+      if (clean !== text) changed.push(clean);
+      return this.#made(clean);
+    }
+    const once = redactor.once(text, suspicion);
+    if (once === text) return onLine;
+    const made = this.#made(once);
+    const second = redactor.suspicion(made.marked, made.start, made.stop);
+    if (second === 0) return made;
+    const twice = redactor.once(once, second);
+    changed.push(twice);
+    return twice === once ? made : this.#made(twice);
+  }
+
+  #made(text: string): Span {
+    const marked = this.#scratch;
+    marked.encode(JSON.stringify(text));
+    return { marked, start: 1, stop: marked.length - 1 };
+  }
+
+  #checkSurvivors(texts: readonly string[]): void {
+    const left = this.#redactor?.survivors(texts) ?? [];
+    if (left.length > 0) throw new SurvivedError(left);
   }
 }

@@ -6,7 +6,11 @@ import { isRecord } from "./row.ts";
 const OPERATORS = ["=", "!=", ">", ">=", "<", "<=", "~"] as const;
 type Operator = (typeof OPERATORS)[number];
 
-export type Condition = (line: unknown) => boolean;
+export interface Condition {
+  holds(line: unknown): boolean;
+  /** Where its name is looked for: the parts of it, or with a prefix before them. */
+  readonly paths: readonly (readonly string[])[];
+}
 
 /** Parses a condition. Fails with RL6013. A name is looked for on the line, then in its metadata. */
 export function parseCondition(text: string): Condition {
@@ -19,11 +23,16 @@ export function parseCondition(text: string): Condition {
   }
   const [, name = "", operator, wanted = ""] = parts as unknown as [string, string, Operator, string];
   const test = tester(operator, wanted, text);
-  return (line) => {
-    const found = valueAt(line, name.split("."));
-    // A list, such as tags, fits where one of its members does; what is not there fits only `!=`.
-    if (Array.isArray(found)) return operator === "!=" ? found.every(test) : found.some(test);
-    return found === undefined ? operator === "!=" : test(found);
+  const path = name.split(".");
+  const paths = [path, ...METADATA.map((prefix) => [...prefix, ...path])];
+  return {
+    paths,
+    holds(line) {
+      const found = firstOf(line, paths);
+      // A list, such as tags, fits where one of its members does; what is not there fits only `!=`.
+      if (Array.isArray(found)) return operator === "!=" ? found.every(test) : found.some(test);
+      return found === undefined ? operator === "!=" : test(found);
+    },
   };
 }
 
@@ -64,11 +73,9 @@ function compile(source: string, text: string): RegExp {
 /** Where loggers keep what the caller said about a call. */
 const METADATA = [["metadata"], ["extra", "metadata"], ["request", "metadata"], ["attributes"]];
 
-function valueAt(line: unknown, path: readonly string[]): unknown {
-  const own = follow(line, path);
-  if (own !== undefined) return own;
-  for (const prefix of METADATA) {
-    const found = follow(line, [...prefix, ...path]);
+function firstOf(line: unknown, paths: readonly (readonly string[])[]): unknown {
+  for (const path of paths) {
+    const found = follow(line, path);
     if (found !== undefined) return found;
   }
   return undefined;

@@ -1,18 +1,26 @@
 /** A block of lines as work for a thread: what goes in, what comes back, and the doing of it. All of it plain data. */
 import type { Block } from "./blocks.ts";
 import type { Half } from "./format.ts";
-import type { ConversationKeys } from "./keys.ts";
+import type { ConversationKeys, RowKeys } from "./keys.ts";
 import type { LineReader, RowSink } from "./reader.ts";
 import { RowBuffer } from "./rowbuffer.ts";
 import { BlockTally } from "./tally.ts";
+
+/** A half and its line, from the block's first. */
+export interface PlacedHalf {
+  readonly half: Half;
+  readonly line: number;
+}
 
 export interface BlockResult {
   /** Rows as lines with their newlines. */
   readonly rows: Buffer;
   readonly rowCount: number;
-  /** One for each row, where rows are compared or sampled. */
-  readonly keys: readonly ConversationKeys[];
-  readonly halves: readonly Half[];
+  /** By row: its line, from the block's first. */
+  readonly rowLines: Uint32Array<ArrayBuffer>;
+  /** Where rows are compared or sampled. */
+  readonly keys: RowKeys | undefined;
+  readonly halves: readonly PlacedHalf[];
   /** Lines that the block stands for. */
   readonly lines: number;
   /** Byte of the block after the last line read. */
@@ -38,23 +46,29 @@ export function collect(
 ): BlockResult {
   const tally = new BlockTally();
   const out = new RowBuffer(size);
-  const keys: ConversationKeys[] = [];
-  const halves: Half[] = [];
-  let rowCount = 0;
-  const written = (found: ConversationKeys | undefined): void => {
-    rowCount += 1;
-    if (found) keys.push(found);
+  const rowLines: number[] = [];
+  const wholes: bigint[] = [];
+  const beginnings: bigint[] = [];
+  const halves: PlacedHalf[] = [];
+  const written = (line: number, found: ConversationKeys | undefined): void => {
+    rowLines.push(line);
+    if (!found) return;
+    wholes.push(found.whole);
+    for (const key of found.beginnings) beginnings.push(key);
   };
   const { lines, end } = step(tally, {
     out,
     written,
-    isFull: () => rowCount >= mostRows,
-    row: (row) => {
+    isFull: () => rowLines.length >= mostRows,
+    row: (line, row) => {
       out.text(row.text);
       out.ascii("\n");
-      written(row.keys);
+      written(line, row.keys);
     },
-    half: (half) => halves.push(half),
+    half: (line, half) => halves.push({ half, line }),
   });
-  return { rows: out.take(), rowCount, keys, halves, lines, end, tally };
+  const keys =
+    wholes.length > 0 ? { wholes: new BigUint64Array(wholes), beginnings: new BigUint64Array(beginnings) } : undefined;
+  const rowCount = rowLines.length;
+  return { rows: out.take(), rowCount, rowLines: new Uint32Array(rowLines), keys, halves, lines, end, tally };
 }

@@ -1,7 +1,8 @@
 /** A thread that reads blocks of lines. The main thread cuts, orders and writes. */
 import { parentPort } from "node:worker_threads";
 import type { ReadPlan } from "./options.ts";
-import { LineReader, SurvivedError } from "./reader.ts";
+import { LineReader } from "./reader.ts";
+import { SurvivedError } from "./redact.ts";
 import type { BlockTally } from "./tally.ts";
 import { type BlockResult, readBlock } from "./work.ts";
 
@@ -15,7 +16,7 @@ export interface WorkRequest {
 
 export type WorkReply =
   | { readonly id: number; readonly result: WireResult }
-  | { readonly id: number; readonly survived: readonly string[]; readonly place: unknown }
+  | { readonly id: number; readonly survived: readonly string[]; readonly place: SurvivedError["place"] }
   | { readonly id: number; readonly error: unknown };
 
 /** As it crosses threads: methods are lost on the way. */
@@ -40,15 +41,19 @@ async function answer(request: WorkRequest): Promise<WorkReply> {
     const { tally, ...result } = readBlock(reader, block);
     return { id, result: { ...result, tally: { ...tally } } };
   } catch (error) {
-    if (error instanceof SurvivedError)
-      return { id, survived: error.types, place: (error as { place?: unknown }).place };
+    if (error instanceof SurvivedError) return { id, survived: error.types, place: error.place };
     return { id, error };
   }
 }
 
+/** What changes hands instead of being copied. */
+function memoryOf({ rows, rowLines, keys }: WireResult): ArrayBuffer[] {
+  const all = [rows.buffer as ArrayBuffer, rowLines.buffer];
+  return keys ? [...all, keys.wholes.buffer, keys.beginnings.buffer] : all;
+}
+
 parentPort?.on("message", (request: WorkRequest) => {
   void answer(request).then((reply) => {
-    const rows = "result" in reply ? reply.result.rows.buffer : undefined;
-    parentPort?.postMessage(reply, rows ? [rows as ArrayBuffer] : []);
+    parentPort?.postMessage(reply, "result" in reply ? memoryOf(reply.result) : []);
   });
 });

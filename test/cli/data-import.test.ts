@@ -146,11 +146,10 @@ test("the same rules in a spec give the same rows, and defaults written out chan
   const plain = await digest("");
   expect(plain).toMatch(/^sha256:/);
   expect(
-    await digest(
-      ", dedupe: none, keep_tools: false, redact: false, choices: first, max_line_bytes: 16777216, strict: true",
-    ),
+    await digest(", keep_tools: false, redact: false, choices: first, max_line_bytes: 16777216, strict: true"),
   ).toBe(plain);
   expect(await digest(", dedupe: exact")).not.toBe(plain);
+  expect(await digest(", format: openai, dedupe: prefix")).toBe(await digest(", format: openai"));
   writeFileSync(join(folder, "rlcli.yaml"), spec(", dedupe: exact"));
   expect((await rlcli(["render", "a", "--row", "2"])).out).toContain("b<|im_end|>");
 });

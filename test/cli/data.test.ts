@@ -34,8 +34,11 @@ const dump = JSON.stringify({ request: { model: "m", messages: [u] }, response: 
 
 describe("import", () => {
   test("pipes rows from standard input to standard output, numbers to standard error", async () => {
-    const { code, out, err } = await rlcli(["import", "-"], { input: `${dump}\nbroken\n${row}\n` });
+    const input = `${dump}\nbroken\n${row}\n`;
+    const { code, out, err } = await rlcli(["import", "-", "--dedupe", "none"], { input });
     expect({ code, out }).toEqual({ code: 0, out: `${row}\n${row}` });
+    // A log's lines are not counted twice unless that is wanted.
+    expect((await rlcli(["import", "-"], { input })).out).toBe(row);
     expect(err).toContain("<stdin>:2");
     expect(err).toContain("2 rows from 3 lines (openai)");
   });

@@ -2,10 +2,18 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { corpus, score } from "../../benchmarks/import/corpus.mjs";
+import { MarkedBytes } from "../../src/datasets/marks.ts";
+import { DETECTORS } from "../../src/datasets/redact/detectors.ts";
+import { POINTS, Suspicion } from "../../src/datasets/redact/suspicion.ts";
 import { maskSecrets, Redactor } from "../../src/datasets/redact.ts";
 import { RlcliError } from "../../src/diagnostic.ts";
 
 const redactor = new Redactor({});
+/** Beginnings of all tokens that the detectors know; a long run is to follow. */
+const TOKEN_STARTS =
+  "sk-ant- sk-proj- sk-or-v1- sk- sk_live_ pk_test_ rk_live_ whsec_ AKIA ASIA AGPA AIDA AROA ANPA ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xoxa- xoxb- xoxe- xoxp- xoxr- xoxs- xapp-1- AIza GOCSPX- ya29. hf_ npm_ pypi-AgE SG. dop_v1_ gsk_ xai- pplx- fw_ lsv2_pt_ lsv2_sk_ tvly- r8_ tml- dckr_pat_ shpat_ hvs. rubygems_ sntrys_ nvapi- csk- key- AC SK 123456789:AA".split(
+    " ",
+  );
 const clean = (text: string): string =>
   redactor.redact({ messages: [{ role: "user", content: text }] }, {}).messages[0]?.content as string;
 
@@ -31,6 +39,69 @@ test("nothing that redaction finds is left for the second pass, and redacting ag
     expect(redactor.survivors({ messages: [{ role: "user", content: once }] })).toEqual([]);
     expect(clean(once)).toBe(once);
   }
+});
+
+test("the look at bytes suspects every text in which a detector finds something, as text and as JSON", () => {
+  const marked = new MarkedBytes(POINTS);
+  const suspicion = new Suspicion();
+  const suspicionOf = (text: string): number => {
+    marked.encode(text);
+    return suspicion.of(marked, 0, marked.length);
+  };
+  const pieces = fc.oneof(
+    fc.constantFrom(
+      ..."0123456789".split(""),
+      ..." .:-_@/=+()\"'\\\n\t\u000b\u0001abeABEJKPSx\u00e9\u4e2d\u{1f642}\ud800",
+    ),
+    fc.constantFrom(
+      "password",
+      "API_KEY",
+      "secret",
+      "Bearer ",
+      "basic ",
+      "eyJ",
+      "PRIVATE KEY",
+      "://",
+      "::",
+      "030 ",
+      "+49 ",
+      "0033 1 ",
+    ),
+    fc.constantFrom(
+      "-----BEGIN PRIVATE KEY-----",
+      "GB82 WEST 1234 5698 7654 32",
+      "4111 1111 1111 1111",
+      "2001:db8::1:2",
+      "x.org",
+    ),
+    fc.constantFrom(...TOKEN_STARTS),
+    fc.stringMatching(/^[A-Za-z0-9_-]{8,40}$/),
+    fc.integer({ min: 0, max: 511 }).chain((seed) =>
+      fc.constantFrom(
+        ...corpus(3, seed)
+          .flatMap(({ values }) => values.map((v) => v.value))
+          .concat("x"),
+      ),
+    ),
+  );
+  fc.assert(
+    fc.property(fc.array(pieces, { minLength: 1, maxLength: 7 }), (parts) => {
+      const text = parts.join("");
+      const [asText, asJson] = [suspicionOf(text), suspicionOf(JSON.stringify(text))];
+      for (const { type, pattern, accepts, hasPrefix, suspect } of DETECTORS) {
+        const isFound = [...text.matchAll(pattern)].some((found) => {
+          const match = found[0].slice(hasPrefix ? found[1]?.length : 0);
+          return !accepts || accepts(match, text, found.index);
+        });
+        if (isFound)
+          expect([asText & suspect, asJson & suspect], `${type} in ${JSON.stringify(text)}`).toEqual([
+            suspect,
+            suspect,
+          ]);
+      }
+    }),
+    { numRuns: 20_000 },
+  );
 });
 
 test("the second pass looks at names of fields too", () => {

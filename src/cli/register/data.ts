@@ -45,10 +45,10 @@ function bindImportRules(command: Command): void {
 function bindImportLimits(command: Command): void {
   command
     .addOption(
-      new Option("--dedupe <how>", "equal conversations once; prefix: only the longest of growing ones").choices([
-        "exact",
-        "prefix",
-      ]),
+      new Option(
+        "--dedupe <how>",
+        "equal conversations once; prefix: only the longest of growing ones (default for logs)",
+      ).choices(["none", "exact", "prefix"]),
     )
     .option("--limit <n>", "at most this many rows", wholeNumber(1))
     .option("--sample <n>", "so many rows, chosen by a hash of their content", wholeNumber(1))

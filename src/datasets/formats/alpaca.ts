@@ -34,6 +34,7 @@ function historyOf({ history }: JsonRecord): readonly unknown[] {
 
 export const alpacaFormat: Format = {
   name: "alpaca",
+  isLog: false,
   expected: '{"instruction": "…", "input": "…", "output": "…"}',
   detects: (value) => isRecord(value) && pairOf(value) !== undefined,
   read(value, options) {

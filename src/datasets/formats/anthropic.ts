@@ -73,6 +73,7 @@ function read(value: unknown, options: FormatOptions): FormatResult {
 
 export const anthropicFormat: Format = {
   name: "anthropic",
+  isLog: true,
   expected:
     '{"request": {"system": "…", "messages": […]}, "response": {"role": "assistant", "content": […]}}, or either half alone',
   detects(value) {

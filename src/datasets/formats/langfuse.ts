@@ -34,6 +34,7 @@ function scoreOf({ scores }: JsonRecord): number | undefined {
 
 export const langfuseFormat: Format = {
   name: "langfuse",
+  isLog: true,
   expected:
     '{"type": "GENERATION", "traceId": "…", "input": {"messages": […]}, "output": {"role": "assistant", "content": "…"}}',
   detects: (value) =>

@@ -163,6 +163,7 @@ function startsWith(list: readonly unknown[], prefix: readonly unknown[]): boole
 
 export const langsmithFormat: Format = {
   name: "langsmith",
+  isLog: true,
   expected: '{"run_type": "llm", "inputs": {"messages": […]}, "outputs": {"generations": […]}, "feedback_stats": {…}}',
   detects: (value) =>
     isRecord(value) &&

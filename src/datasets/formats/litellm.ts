@@ -38,6 +38,7 @@ function bodiesOf(payload: JsonRecord): { request: JsonRecord; response: unknown
 
 export const litellmFormat: Format = {
   name: "litellm",
+  isLog: true,
   expected: '{"call_type": "acompletion", "messages": […], "response": {"choices": […]}, "metadata": {…}}',
   detects: (value) =>
     isRecord(value) &&

@@ -16,6 +16,7 @@ function turnsOf(value: unknown): readonly unknown[] | undefined {
 
 export const messagesFormat: Format = {
   name: "messages",
+  isLog: false,
   expected: '{"messages": [{"role": "user", "content": "…"}, {"role": "assistant", "content": "…"}]}',
   detects: (value) => turnsOf(value)?.some(isTurn) ?? false,
   read(value, options) {

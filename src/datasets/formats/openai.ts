@@ -126,6 +126,7 @@ function read(value: unknown, options: FormatOptions): FormatResult {
 
 export const openaiFormat: Format = {
   name: "openai",
+  isLog: true,
   expected: '{"request": {"messages": […]}, "response": {"choices": [{"message": {…}}]}}, or either half alone',
   detects(value) {
     if (!isRecord(value)) return false;

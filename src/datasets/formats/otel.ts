@@ -71,6 +71,7 @@ const isOurs = (name: string): boolean =>
 
 export const otelFormat: Format = {
   name: "otel",
+  isLog: true,
   expected: '{"name": "chat m", "attributes": {"gen_ai.input.messages": "[…]", "gen_ai.output.messages": "[…]"}}',
   detects: (value) => Object.keys(attributesOf(value)).some(isOurs),
   read(value, options) {

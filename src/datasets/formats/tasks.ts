@@ -4,6 +4,7 @@ import { damaged, isRecord } from "../row.ts";
 
 export const tasksFormat: Format = {
   name: "tasks",
+  isLog: false,
   expected: '{"question": "…", "answer": "…"}',
   detects: () => false,
   read(value) {

@@ -1,15 +1,19 @@
 /**
- * What personal data and secrets look like. Each detector says where in a text it could be (`hint`, cheap), matches, and
- * checks what it matched; checksums keep order numbers and identifiers from being taken for cards and accounts.
+ * What personal data and secrets look like. Each detector matches and checks what it matched; checksums keep order numbers
+ * and identifiers from being taken for cards and accounts. `suspicion.ts` says which of them have to look at a text at all,
+ * and must know of every form that is added here.
  */
 import { isCard, isIban, isIpv4, isIpv6, isPhone } from "./checks.ts";
+import { SUSPECT } from "./suspicion.ts";
 
 export interface Detector {
   /** Written in capitals into placeholders. */
   readonly type: string;
-  /** A text where this does not hold has no match. */
-  readonly hint: (text: string) => boolean;
+  /** A text that is not suspected of this has no match. */
+  readonly suspect: number;
   readonly pattern: RegExp;
+  /** Every match holds `text`, at most `reach` UTF-16 units after its start or what the pattern looks at before it. */
+  readonly anchor?: { readonly text: string; readonly reach: number };
   readonly accepts?: (match: string, text: string, at: number) => boolean;
   /** The pattern's first group is no part of the value: it stays. */
   readonly hasPrefix?: true;
@@ -44,10 +48,6 @@ const TOKENS = [
   "\\d{8,10}:AA[A-Za-z0-9_-]{33}",
 ];
 
-/** Every token has a separator before a long run, begins with capitals and runs on, or is a Telegram bot's. */
-const MAY_BE_TOKEN = /[_.-][\w-]{9}|[A-Z]{2}[A-Za-z0-9]{14}|\d:AA/;
-const MAY_BE_ASSIGNED = /[:=]["'\s]{0,7}[^\s"']{8}|[bB](?:earer|asic|EARER|ASIC) /;
-
 /** `password = …`, `"api_key": "…"`, `Authorization: Bearer …`: the value after a name that says it is secret. */
 const ASSIGNED =
   /((?<![A-Za-z])(?:(?:aws_)?secret(?:_access)?_key|client_secret|api[_-]?key|access[_-]?token|auth[_-]?token|refresh[_-]?token|password|passwd|pwd|secret)["']?\s{0,3}[:=]\s{0,3}["']?|\b(?:Bearer|Basic) (?=[A-Za-z0-9+/_.~-]{16}))[A-Za-z0-9+/_.~!@#$%^&*-]{8,200}={0,2}/gi;
@@ -63,84 +63,83 @@ const isSecretValue = (match: string): boolean =>
   /\d|[^A-Za-z.]/.test(match) &&
   !/^[A-Za-z]+(?:[._-][A-Za-z]+)*[.,!]?$/.test(match);
 
-const hasDigitRun = (text: string): boolean => /\d[\d ().\-/]{6,}\d/.test(text);
-
 /** In the order in which they are looked for: what contains other things goes first. */
 export const DETECTORS: readonly Detector[] = [
   {
     type: "PRIVATE_KEY",
-    hint: (text) => text.includes("PRIVATE KEY"),
+    suspect: SUSPECT.privateKey,
     pattern:
       /-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|$)/g,
   },
   {
     type: "JWT",
-    hint: (text) => text.includes("eyJ"),
+    suspect: SUSPECT.jwt,
     pattern: /(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]*/g,
   },
   {
     type: "KEY",
-    hint: (text) => MAY_BE_TOKEN.test(text),
+    suspect: SUSPECT.key,
     pattern: new RegExp(`(?<![A-Za-z0-9_])(?:${TOKENS.join("|")})(?![A-Za-z0-9])`, "g"),
   },
   {
     type: "SECRET",
-    hint: (text) => MAY_BE_ASSIGNED.test(text),
+    suspect: SUSPECT.assigned,
     pattern: ASSIGNED,
     hasPrefix: true,
     accepts: isSecretValue,
   },
   {
     type: "SECRET",
-    hint: (text) => text.includes("://"),
+    suspect: SUSPECT.inUrl,
     pattern: IN_URL,
     hasPrefix: true,
     accepts: (match) => !match.startsWith("["),
   },
   {
     type: "EMAIL",
-    hint: (text) => text.includes("@"),
+    suspect: SUSPECT.email,
     pattern:
       /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}][\p{L}\p{N}._%+'-]{0,63}@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,8}[\p{L}]{2,24}(?![\p{L}\p{N}-])/gu,
+    anchor: { text: "@", reach: 130 },
     accepts: (match) => !/@\dx\.(png|jpe?g|gif|webp)$/i.test(match),
     same: (match) => match.toLowerCase(),
   },
   {
     type: "IBAN",
-    hint: (text) => /[A-Za-z]{2}\d{2}/.test(text),
+    suspect: SUSPECT.iban,
     pattern: /(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]{4}){2,7}(?:[ -]?[A-Z0-9]{1,3})?(?![A-Za-z0-9])/gi,
     accepts: isIban,
     same: (match) => match.replace(/[ -]/g, "").toUpperCase(),
   },
   {
     type: "CARD",
-    hint: hasDigitRun,
+    suspect: SUSPECT.card,
     pattern: /(?<![\w.+-])\d(?:[ -]?\d){12,18}(?![\w-]|\.\d)/g,
     accepts: isCard,
     same: (match) => match.replace(/\D/g, ""),
   },
   {
     type: "IP",
-    hint: (text) => /\d\.\d/.test(text),
+    suspect: SUSPECT.ipv4,
     pattern: /(?<![\w.-])(?:\d{1,3}\.){3}\d{1,3}(?![\w-]|\.\d)/g,
     accepts: isIpv4,
   },
   {
     type: "IP",
-    hint: (text) => /:[0-9a-fA-F]{0,4}:/.test(text),
+    suspect: SUSPECT.ipv6,
     pattern: /(?<![\w:.])(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?![\w:])/gi,
     accepts: isIpv6,
     same: (match) => match.toLowerCase(),
   },
   {
     type: "PHONE",
-    hint: hasDigitRun,
+    suspect: SUSPECT.nanpPhone,
     pattern: /(?<![\w.+/=-])(?:\+?1[ .-]?)?(?:\([2-9]\d\d\) ?|[2-9]\d\d[ .-])[2-9]\d\d[ .-]\d{4}(?![\w/=-]|\.\d)/g,
     same: (match) => match.replace(/\D/g, ""),
   },
   {
     type: "PHONE",
-    hint: hasDigitRun,
+    suspect: SUSPECT.phone,
     // A digit after at most three separators, so that no text can be read in two ways: long numbers cost no time.
     pattern: /(?<![\w.+/=-])\+?\(?\d(?:[ ().\-/]{0,3}\d){7,14}(?![\w/=-]|\.\d)/g,
     accepts: isPhone,
