@@ -72,6 +72,21 @@ export const CODES = table({
     summary: "Unknown YAML tag",
     explanation: "A tag (`!name`) asks for a type that a spec does not have. Remove it.",
   },
+  RL1013: {
+    summary: "Lock file cannot be read",
+    explanation:
+      "`rlcli.lock` is damaged, holds marks of a merge conflict, or was written by a newer rlcli. Take the committed version, or delete it and run `rlcli lock`, which resolves all names anew.",
+  },
+  RL1014: {
+    summary: "Name is not locked",
+    explanation:
+      "A moving name (a dataset on a hub) is not in `rlcli.lock`, and --locked (the default where CI is set) forbids to add it. Run `rlcli lock` and commit the file.",
+  },
+  RL1015: {
+    summary: "Lock file cannot be written",
+    explanation:
+      "The folder of the spec is read-only or the disk is full, so what a moving name resolved to cannot be kept.",
+  },
   RL1101: {
     summary: "Unknown key",
     explanation:
@@ -356,6 +371,32 @@ export const CODES = table({
     explanation:
       "A CSV or Parquet file is damaged or holds what rows cannot: a quote that does not close, text that is not UTF-8, two columns of one name, a column of bytes. What follows the fault cannot be trusted, so nothing of the file is taken. The message says where and what.",
   },
+  RL6020: {
+    summary: "Hub cannot be reached",
+    explanation:
+      "The hub that a `hf://` name is looked up at did not answer in time, answered with an error, or must not be asked (HF_HUB_OFFLINE), and what is needed is neither in rlcli.lock nor in the cache. Check the connection and HF_ENDPOINT, or try again later.",
+  },
+  RL6021: {
+    summary: "Hub refuses access",
+    explanation:
+      "The dataset is private or given only to those who accepted its terms. Accept them on the hub, and give a token of that account in the environment variable HF_TOKEN.",
+  },
+  RL6022: {
+    summary: "Hub has no such dataset",
+    explanation:
+      "The name, revision, configuration or split of a `hf://` source does not exist, or several would fit. The message lists what there is.",
+  },
+  RL6023: {
+    summary: "Download is not what was announced",
+    explanation:
+      "A downloaded file has another size or digest than the hub or rlcli.lock says. It was thrown away. Try again; if it happens again, the mirror or a proxy in between changes files.",
+  },
+  RL6024: {
+    summary: "Hub did not answer",
+    severity: "warning",
+    explanation:
+      "A `hf://` name is not in rlcli.lock and the hub did not answer, so what it stood for when it was last asked is taken from the cache. Run `rlcli lock --upgrade` later to move it.",
+  },
   RL6101: {
     summary: "Tokenizer cannot be used",
     explanation:
@@ -425,6 +466,16 @@ export const CODES = table({
     explanation:
       "A grader's program, server or judge ended, timed out, or answered something that is no grade. The rollout is tried again and then dropped, never counted as 0.",
   },
+  RL7104: {
+    summary: "Attempt ended without a grade",
+    explanation:
+      "An environment answered back at the last turn, or an attempt could not begin. The rollout is dropped and counted, never counted as 0. Raise max_turns, or have the environment grade sooner.",
+  },
+  RL7105: {
+    summary: "Grader contradicts its tests",
+    explanation:
+      "An answer under the environment's `tests` did not get the reward that is written there, or a task's own right answer is not graded as right. Training with such a grader would teach something else.",
+  },
   RL8001: {
     summary: "Nothing to train on",
     explanation:
@@ -479,6 +530,26 @@ export const CODES = table({
     summary: "Server cannot train this run",
     explanation:
       "The server does not have the loss, or takes a setting of the run and does not use it, so the run would be another than the spec says. The message names loss or setting; docs/compatibility.md lists what each kind of server has.",
+  },
+  RL8101: {
+    summary: "Too many answers were lost",
+    explanation:
+      "More of a step's answers than `max_failure_rate` allows were lost to faults of the grader, of sampling or of a sandbox. The message quotes the most frequent one. Mend it and apply again: the run resumes.",
+  },
+  RL8102: {
+    summary: "Server gave an unusable answer",
+    explanation:
+      "A sample came back without tokens, or without their log-probabilities. It is asked for again and then dropped.",
+  },
+  RL8103: {
+    summary: "Nothing to learn from",
+    explanation:
+      "For several steps in a row all answers to each task got the same reward, so that there was nothing to compare. The tasks are too hard or too easy for the weights, or the grader does not tell answers apart: look at them with `rlcli rollouts`, warm up with a supervised run, choose other tasks, or raise the temperature or group_size.",
+  },
+  RL8104: {
+    summary: "Reward collapsed",
+    explanation:
+      "The reward fell below `early_stop.collapse` of its best. Checkpoints before that are kept: lower the learning rate or the number of substeps, and start from the best one.",
   },
   RL9001: {
     summary: "Unknown command",

@@ -8,6 +8,7 @@ import type { Action, AttributeChange, Busy, Change, Drift, Estimate, Lineage } 
 import type { Diagnostic } from "./diagnostic.ts";
 import { type Digest, digestBytes } from "./digest.ts";
 import type { EngineEvent } from "./event.ts";
+import type { Lock } from "./lock.ts";
 import type { ChangeRule, Spec, SpecAttribute, SpecInput, SpecNode } from "./spec.ts";
 import type { LeaseRecord, RecordStatus, StateRecord, StateRecordDraft } from "./state-record.ts";
 import { canonicalJson, type Json, type JsonObject, type Value } from "./value.ts";
@@ -22,6 +23,8 @@ export interface ProjectContext {
   /** Absolute cache shared by projects: built-in models, digests. */
   readonly cacheFolder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** What moving names resolved to. Absent where there is no spec to commit it with. */
+  readonly lock?: Lock;
 }
 
 /** What a kind reads of its inputs before planning (digests of files); known at plan, never asked of a server. */
@@ -159,6 +162,8 @@ export interface Kind<Facts = unknown, Seen = unknown> {
   /** How many blocks of the kinds that hold a place on this one it serves at once (a server's model slots). */
   slots?(node: SpecNode): number;
   resolve?(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<Resolved<Facts>>;
+  /** Moving names that `resolve` looks up in the lock, and adds to it. */
+  lockedNames?(node: SpecNode): readonly string[];
   /** Looks at reality; starts nothing, writes nothing, throws only on a bug. */
   read(context: ReadContext): Promise<Observation<Seen>>;
   identify(context: IdentifyContext<Facts, Seen>): Identity;
@@ -185,7 +190,7 @@ export function draftOf(context: ActContext<unknown, unknown>, outcome: OutcomeR
     hash: change.after?.hash ?? record?.hash ?? "sha256:",
     incarnation: change.after?.incarnation ?? record?.incarnation ?? 1,
     attributes: outcome.attributes ?? recordedAttributes(identity),
-    dependsOn: context.node?.references.map((reference) => reference.to) ?? record?.dependsOn ?? [],
+    dependsOn: context.node ? context.change.dependsOn : (record?.dependsOn ?? []),
     results: outcome.results,
   };
 }

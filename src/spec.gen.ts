@@ -380,7 +380,7 @@ export interface EnvironmentBlock {
    */
   readonly mode?: "exact" | "contains" | "regex" | "choice";
   /**
-   * For `mode: regex`: searched in the completion; its first group, if it has one, is compared with the answer.
+   * For `mode: regex`: searched in the completion. Where `answer` is written, what is found (its first group, if it has one) is compared with it; else a match is enough.
    */
   readonly pattern?: string;
   /**

@@ -1382,7 +1382,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "pattern",
     "title": "Pattern",
-    "description": "For `mode: regex`: searched in the completion; its first group, if it has one, is compared with the answer.",
+    "description": "For `mode: regex`: searched in the completion. Where `answer` is written, what is found (its first group, if it has one) is compared with it; else a match is enough.",
     "type": "string",
     "isRequired": false,
     "change": "replace",

@@ -28,6 +28,8 @@ export interface Answer {
   readonly text: string;
   /** It ended by itself, not at a limit of tokens. */
   readonly isWhole: boolean;
+  /** There will be no other: whatever comes back but a grade ends the attempt as lost. */
+  readonly isLast: boolean;
 }
 
 export type Response = Grade | Reply;
@@ -57,7 +59,10 @@ export async function openEnvironment(order: EnvironmentOrder, context: GraderCo
 }
 
 /** All graders of an environment as one. */
-export async function openGraders(order: EnvironmentOrder, context: GraderContext): Promise<Grader> {
+export async function openGraders(
+  order: Pick<EnvironmentOrder, "graders" | "length_penalty">,
+  context: GraderContext,
+): Promise<Grader> {
   const parts = await Promise.all(
     order.graders.map(async ({ name, weight, ...rest }) => ({
       name,

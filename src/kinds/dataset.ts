@@ -12,6 +12,7 @@ import type { ActContext, Identity, Kind, Outcome, ProjectContext, Resolved } fr
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import type { Value } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
+import { downloadHub, type HubSource, hubNameOf, hubSource, requireReachable } from "./hub.ts";
 import { modelFolder } from "./model.ts";
 
 export interface DatasetFacts {
@@ -28,13 +29,14 @@ export function datasetsFolder(dataFolder: string): string {
 /**
  * How a block's sources are read: `source: file` is rows of our own form or tasks, without filters. Fails with RL6015 or RL5002.
  */
-export async function requestOf(node: SpecNode, project: ProjectContext): Promise<DatasetRequest> {
+export async function requestOf(node: SpecNode, project: ProjectContext, hub?: HubSource): Promise<DatasetRequest> {
   const baseFolder = project.folder;
   const source = stringAt(node, "source");
   const hasTasks = stringAt(node, "rows") === "tasks";
   if (source !== undefined) {
     const format = hasTasks ? tasksFormat.name : "messages";
-    return { format, from: [source], baseFolder, options: { min_messages: 1 }, isVerbatim: true };
+    const pinned = hub ? { pinned: hub.sources } : {};
+    return { format, from: [source], baseFolder, options: { min_messages: 1 }, isVerbatim: true, ...pinned };
   }
   if (hasTasks) fail("RL6015", TASKS_OF_IMPORT, { address: node.address, range: node.rangeOf("import.from") });
   const fields = fieldsOf(node);
@@ -54,6 +56,18 @@ export async function requestOf(node: SpecNode, project: ProjectContext): Promis
 
 const TASKS_OF_IMPORT =
   "An import makes conversations to train on, and this dataset is to hold tasks (`rows: tasks`, or an environment uses it). Give the tasks as `source:`, a file of JSONL, CSV or Parquet, or `hf://…`.";
+
+/** The same, with the files of a hub here. `onProgress` is told of downloads. */
+export async function readyRequest(
+  node: SpecNode,
+  project: ProjectContext,
+  signal: AbortSignal,
+  onProgress: (text: string) => void,
+): Promise<DatasetRequest> {
+  const hub = await hubSource(node, project, signal);
+  if (hub) await downloadHub(node, project, hub, signal, onProgress);
+  return requestOf(node, project, hub);
+}
 
 /** Tokenizers are loaded late: most plans need none. */
 async function tokenizerDigest(folder: string): Promise<Digest> {
@@ -93,17 +107,20 @@ const listAt = (node: SpecNode, path: string): readonly string[] | undefined =>
 
 async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<Resolved<DatasetFacts>> {
   const cache = new DigestCache(join(project.dataFolder, "cache", `digests-${node.name}.json`));
-  const identity = await datasetIdentity(await requestOf(node, project), {
+  const hub = await hubSource(node, project, signal);
+  const identity = await datasetIdentity(await requestOf(node, project, hub), {
     signal,
     digestFile: (path) => cache.digest(path, signal),
     range: node.rangeOf(node.attributes.has("source") ? "source" : "import.from"),
     address: node.address,
   });
   if (existsSync(project.dataFolder)) cache.save();
+  if (hub && !existsSync(manifestPath(datasetsFolder(project.dataFolder), identity.digest)))
+    await requireReachable(node, project, hub, signal);
   return {
     facts: identity,
-    inputs: identity.sources.map(({ path, digest }) => ({ type: "file", path, digest })),
-    diagnostics: [],
+    inputs: identity.sources.map(({ name, path, digest }) => ({ type: "file", path: hub ? name : path, digest })),
+    diagnostics: hub?.diagnostics ?? [],
   };
 }
 
@@ -117,8 +134,9 @@ function identify({ node, facts }: { node: SpecNode; facts: DatasetFacts }): Ide
 async function act(context: ActContext<DatasetFacts, undefined>): Promise<Outcome> {
   const { node, project, change, facts } = context;
   if (change.action === "forget" || !node || !facts) return { status: "done", record: "removed" };
+  const request = await readyRequest(node, project, context.stop, (text) => context.phase(text));
   context.phase("importing");
-  const manifest = await importDataset(await requestOf(node, project), {
+  const manifest = await importDataset(request, {
     outFolder: datasetsFolder(project.dataFolder),
     signal: context.stop,
     expect: facts.digest,
@@ -136,6 +154,7 @@ export const datasetKind: Kind<DatasetFacts, undefined> = {
   name: "dataset",
   removal: "forget",
   ruleOf: (path) => ruleOf("dataset", path),
+  lockedNames: (node) => [hubNameOf(node)].filter((name) => name !== undefined),
   resolve,
   async read({ project, record, address }) {
     const isThere = record === undefined || existsSync(manifestPath(datasetsFolder(project.dataFolder), record.hash));

@@ -30,6 +30,7 @@ import { findCheckpoint } from "./run/find.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
 import { namedSteps } from "./run/named.ts";
 import { type Kept, observeRun, type RunSeen, runFolder } from "./run/observe.ts";
+import { rlOrderOf } from "./run/rl-order.ts";
 import { lengthOf, SEMANTICS, settingsOf } from "./run/settings.ts";
 import { startWorker, WORK_VERSION, writeWork } from "./run/work.ts";
 
@@ -62,15 +63,18 @@ function pointTo(context: RunContext): OutcomeRecord {
     ...(checkpoint?.sampler ? { sampler: checkpoint.sampler } : {}),
     ...(kept && step !== undefined ? measuredAt(kept.folder, step) : {}),
     ...(checkpoint?.heldOutLoss === undefined ? {} : { heldOutLoss: checkpoint.heldOutLoss }),
+    ...(checkpoint?.evalReward === undefined ? {} : { evalReward: checkpoint.evalReward }),
   };
   return { status: "ready", results: results as unknown as JsonObject };
 }
 
-function measuredAt(folder: string, step: number): { loss?: number } {
+function measuredAt(folder: string, step: number): { loss?: number; reward?: number } {
   const line = readJsonLines<MetricsLine>(join(folder, "metrics.jsonl")).values.findLast(
     (metrics) => metrics.step === step,
   );
-  return line ? { loss: line.loss } : {};
+  if (!line) return {};
+  const reward = line.values?.["reward/mean"];
+  return { loss: line.loss, ...(reward === undefined ? {} : { reward }) };
 }
 
 function stepOf({ change }: RunContext): number | undefined {
@@ -153,6 +157,7 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
   const target = (path: string): Address => node.references.find((reference) => reference.path === path)?.to as Address;
   const server = context.nodeOf(target("server")) as SpecNode;
   const loss = context.nodeOf(target("loss"));
+  const rl = rlOrderOf(context, node);
   const data = context.identity?.attributes.get("dataset.content")?.value as RunResults["dataset"];
   const datasets = datasetsFolder(project.dataFolder);
   if (!existsSync(manifestPath(datasets, data))) {
@@ -173,13 +178,14 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
     settings: settingsOf(node, loss),
     length: lengthOf(node),
     save_every: numberAt(node, "save_every") as number,
-    eval_every: numberAt(node, "eval_every") as number,
+    eval_every: numberAt(node, "eval_every") ?? 0,
     keep_last: numberAt(node, "keep_last") as number,
     ...(named.length > 0 ? { keep_steps: named } : {}),
     model: stringAt(server, "model") as string,
     server: server.address,
-    dataset: { address: target("dataset"), digest: data, path: rowsPath(datasets, data) },
+    dataset: rl?.environment.tasks ?? { address: target("dataset"), digest: data, path: rowsPath(datasets, data) },
     ...(from ? { from } : {}),
+    ...(rl ? { rl } : {}),
   };
 }
 
@@ -214,8 +220,9 @@ function outcomeOf(end: RunEnd | undefined, folder: string, address: Address): O
       diagnostics: [diagnostic("RL4003", detail, { severity: "error", address })],
     };
   }
-  const { loss } = measuredAt(folder, end.step);
-  const summary = `step ${end.step}${loss === undefined ? "" : `, loss ${loss.toFixed(4)}`}`;
+  const { loss, reward } = measuredAt(folder, end.step);
+  const measured = reward === undefined ? loss && `, loss ${loss.toFixed(4)}` : `, reward ${reward.toFixed(3)}`;
+  const summary = `step ${end.step}${measured ?? ""}`;
   if (end.status === "complete") return { status: "done", record: "by-worker", summary };
   return { status: end.status, record: "by-worker", diagnostics: end.diagnostics ?? [], summary };
 }

@@ -132,7 +132,7 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
     drift: observation.drift,
     ...(record ? { before: { hash: record.hash, incarnation: record.incarnation } } : {}),
     after,
-    dependsOn: node.references.map((reference) => reference.to).filter((to) => !input.kinds.get(kindOf(to))?.isInline),
+    dependsOn: neededBlocks(node, input),
     ...(observation.busy ? { busy: observation.busy } : {}),
     ...(decision.estimate ? { estimate: decision.estimate } : {}),
     ...(decision.detail === undefined ? {} : { detail: decision.detail }),
@@ -149,6 +149,16 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
     },
     diagnostics: [...(decision.diagnostics ?? []), ...(kind.check?.(decideContext) ?? [])],
   };
+}
+
+/** What must be there before a block is worked on. Inline blocks stand for what they refer to. */
+function neededBlocks(node: SpecNode, input: PlanInput): readonly Address[] {
+  const needed = new Set<Address>();
+  for (const { to } of node.references) {
+    const inline = input.kinds.get(kindOf(to))?.isInline ? input.spec?.nodes.get(to) : undefined;
+    for (const address of inline ? neededBlocks(inline, input) : [to]) needed.add(address);
+  }
+  return [...needed];
 }
 
 interface GenericContext {

@@ -41,6 +41,15 @@ export interface Rendering {
 
 export type EncodeOptions = Pick<RenderOptions, "template_kwargs" | "tools" | "add_generation_prompt" | "now">;
 
+/** What the policy said, as tokens and as text without the token that ended it. */
+export interface SampledAnswer {
+  /** [P] what it was asked with. */
+  readonly prompt: Int32Array;
+  /** [T] */
+  readonly tokens: Int32Array;
+  readonly text: string;
+}
+
 interface RendererParts {
   readonly tokenizer: Tokenizer;
   readonly template: ChatTemplate;
@@ -100,6 +109,24 @@ export class Renderer {
       inexactTurns,
       skippedTurns,
     };
+  }
+
+  /**
+   * The prompt for the answer after `replies`, which are said to an answer that was sampled. While the template writes the
+   * conversation down as it was said, that is the tokens so far, unchanged, and what the template puts behind them; where it
+   * rewrites what was said before (thinking of earlier turns, white space), it is the conversation rendered anew.
+   */
+  extend(before: Conversation, answer: SampledAnswer, replies: readonly Message[], options: EncodeOptions): Int32Array {
+    const said: Message = { role: "assistant", content: answer.text };
+    const count = before.messages.length;
+    const view = this.#view({ ...before, messages: [...before.messages, said, ...replies] }, options);
+    const whole = view.raw(count + 1 + replies.length, true);
+    const start = view.raw(count, true) + view.cover(answer.text);
+    if (!whole.startsWith(start)) return Int32Array.from(view.encodeRaw(whole));
+    const rest = view.encodeRaw(whole.slice(start.length));
+    // The token that ended the answer is the one with which the template closes it.
+    const isClosed = answer.tokens.at(-1) === rest[0];
+    return Int32Array.from([...answer.prompt, ...answer.tokens, ...(isClosed ? rest.slice(1) : rest)]);
   }
 
   #view({ messages, tools }: Conversation, options: EncodeOptions): View {
@@ -165,6 +192,10 @@ class View {
     } catch (error) {
       return fail("RL6103", `The chat template refuses the conversation: ${messageOf(error)}.`, { cause: error });
     }
+  }
+  /** A text as it stands within raw text. */
+  cover(text: string): string {
+    return this.#shield.cover(text);
   }
   encodeRaw(raw: string): number[] {
     const marked: MarkedText = this.#shield.uncover(raw);

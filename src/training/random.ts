@@ -41,3 +41,8 @@ export function permutation(count: number, seed: number, stream: number): Uint32
   }
   return order;
 }
+
+/** A seed for sampling, from 0 to 2³¹ − 1, which every server takes. */
+export function seedOf(seed: number, stream: number, counter: number): number {
+  return bits(seed, stream, counter, 2) >>> 1;
+}

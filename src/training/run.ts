@@ -23,6 +23,9 @@ export interface TrainingDeps {
   connect(): Promise<ServerConnection>;
   /** Hugging Face folder with the model's tokenizer and template. */
   readonly modelFolder: string;
+  /** For graders: environment variables, and where answers of judges are remembered. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  readonly cacheFolder?: string;
   /** Asks for an end after the step at hand, with a checkpoint. */
   readonly stop: AbortSignal;
   now(): Date;

@@ -3,8 +3,8 @@ import { fail } from "../diagnostic.ts";
 import type { JournalEntry, MetricsLine } from "../run-record.ts";
 import type { PassResult } from "../tinker/data.ts";
 import type { Future, Pending } from "../tinker/future.ts";
-import { planStep, type StepPlan } from "../tinker/quirks/reduction.ts";
 import { type Batch, batchLoss, buildBatch, wireLoss } from "./batch.ts";
+import { type Gradient, planGradient, requestCounts, sendGradient } from "./gradient.ts";
 import type { Lineage } from "./lineage.ts";
 import { WORK_LIMIT_MS } from "./run.ts";
 import type { SupervisedRun } from "./supervised-run.ts";
@@ -28,7 +28,8 @@ const QUIET_WAIT_MS = 30_000;
 /** Begins a step: it is on disk before anything of it is sent. */
 export async function beginStep(run: SupervisedRun, lineage: Lineage, step: number): Promise<SentStep> {
   const batch = batchOf(run, step);
-  const requests = await requestsOf(run, lineage, batch);
+  const gradient = gradientOf(run, lineage, batch);
+  const requests = await requestCounts(lineage.model, gradient);
   run.at("step:begin");
   const entry: StepEntry = {
     t: "step",
@@ -40,7 +41,7 @@ export async function beginStep(run: SupervisedRun, lineage: Lineage, step: numb
   };
   run.record.journal.begin(entry);
   run.at("step:journaled");
-  return sendStep(run, lineage, entry, batch);
+  return sendStep(run, lineage, entry, batch, gradient);
 }
 
 /** Sends a journalled step again: the same numbers with the same bytes, which the server recognises. */
@@ -53,7 +54,7 @@ export async function resendStep(run: SupervisedRun, lineage: Lineage, entry: St
       { address: run.order.address },
     );
   }
-  return sendStep(run, lineage, entry, batch);
+  return sendStep(run, lineage, entry, batch, gradientOf(run, lineage, batch));
 }
 
 function batchOf(run: SupervisedRun, step: number): Batch {
@@ -61,61 +62,27 @@ function batchOf(run: SupervisedRun, step: number): Batch {
   return buildBatch(datums, run.order.settings.normalize);
 }
 
-type Sendable = Exclude<StepPlan, { type: "refused" }>;
-
 /** What this server must be sent for the batch. Fails with RL8011 where it cannot compute the loss. */
-function planOf(run: SupervisedRun, { kind }: Lineage, batch: Batch): Sendable {
-  const plan = planStep(kind, wireLoss(run.order.settings.loss), batch.data);
+function gradientOf(run: SupervisedRun, { kind }: Lineage, batch: Batch): Gradient {
+  const plan = planGradient(kind, wireLoss(run.order.settings.loss), batch.data);
   if (plan.type !== "refused") return plan;
   return fail("RL8011", `${run.order.address} cannot train there: ${plan.reason}.`, { address: run.order.address });
 }
 
-/** How many numbers of the model each part of a step takes. Sizes alone decide, so log-probabilities may be missing. */
-async function requestsOf(
+async function sendStep(
   run: SupervisedRun,
-  lineage: Lineage,
+  { model }: Lineage,
+  entry: StepEntry,
   batch: Batch,
-): Promise<{ readonly forward: number; readonly backward: number }> {
-  const { model } = lineage;
-  const plan = planOf(run, lineage, batch);
-  if (plan.type === "send") return { forward: 0, backward: await model.requestsFor(plan.data) };
-  const { data } = plan.from(batch.data.map(({ input }) => new Float32Array(input.length)));
-  return { forward: await model.requestsFor(batch.data), backward: await model.requestsFor(data) };
-}
-
-async function sendStep(run: SupervisedRun, lineage: Lineage, entry: StepEntry, batch: Batch): Promise<SentStep> {
-  const { model } = lineage;
+  gradient: Gradient,
+): Promise<SentStep> {
   const sentAt = performance.now();
-  const pass = await sendPass(run, lineage, entry, batch);
+  const { pass } = await sendGradient(model, gradient, entry.seq.slice(0, -1));
+  run.at("step:pass-sent");
   const params = { learning_rate: entry.learningRate, ...run.order.settings.optimizer };
   const update = await model.optimStep(params, { seqId: entry.seq.at(-1) as number });
   run.at("step:sent");
   return { step: entry.step, batch, learningRate: entry.learningRate, pass, update, sentAt };
-}
-
-async function sendPass(
-  run: SupervisedRun,
-  lineage: Lineage,
-  entry: StepEntry,
-  batch: Batch,
-): Promise<Pending<PassResult>> {
-  const { model } = lineage;
-  const seqIds = entry.seq.slice(0, -1);
-  const plan = planOf(run, lineage, batch);
-  if (plan.type === "send") {
-    const sent = await model.forwardBackward(plan.data, plan.loss, { seqIds });
-    run.at("step:pass-sent");
-    return sent;
-  }
-  const { forward } = await requestsOf(run, lineage, batch);
-  const first = await model.forward(batch.data, wireLoss(run.order.settings.loss), {
-    seqIds: seqIds.slice(0, forward),
-  });
-  const { outputs } = await first.result({ deadlineMs: WORK_LIMIT_MS });
-  const { data, loss } = plan.from(outputs.map(({ logprobs }) => logprobs as Float32Array));
-  const sent = await model.forwardBackward(data, loss, { seqIds: seqIds.slice(forward) });
-  run.at("step:pass-sent");
-  return sent;
 }
 
 export interface StepOutcome {

@@ -2,14 +2,15 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { convertRows } from "../../datasets/convert.ts";
+import { sourceFiles } from "../../datasets/identity.ts";
 import { formatNamed } from "../../datasets/registry.ts";
 import { isRecord } from "../../datasets/row.ts";
-import { findSources, openSource } from "../../datasets/sources.ts";
+import { openSource } from "../../datasets/sources.ts";
 import { Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import type { ProjectContext } from "../../kind.ts";
 import { stringAt } from "../../kinds/attributes.ts";
-import { requestOf } from "../../kinds/dataset.ts";
+import { readyRequest } from "../../kinds/dataset.ts";
 import { modelFolder } from "../../kinds/model.ts";
 import { settingsOf } from "../../kinds/run/settings.ts";
 import type { TrainOn } from "../../run-record.ts";
@@ -92,10 +93,15 @@ async function fromRun(context: CommandContext, name: string, flags: RenderFlags
     return to && (spec as Spec).nodes.get(to);
   };
   const [server, dataset] = [target("server"), target("dataset")] as [SpecNode, SpecNode];
-  const { train_on, max_length, template_kwargs } = settingsOf(node, target("loss"));
+  const settings = settingsOf(node, target("loss"));
+  if (settings.type !== "sl") {
+    const detail = `${name} trains on what it samples, not on rows of a dataset. See its answers with \`rlcli rollouts ${name}\`.`;
+    fail("RL9003", detail);
+  }
+  const { train_on, max_length, template_kwargs } = settings;
   return {
     modelFolder: await modelFolder(stringAt(server, "model") as string, project),
-    conversations: [await rowOf(dataset, project, flags.row)],
+    conversations: [await rowOf(context, dataset, project, flags.row)],
     options: { train_on, max_length, template_kwargs, ...givenOptions(context, flags) },
   };
 }
@@ -108,9 +114,15 @@ function runNode(spec: Spec, text: string): SpecNode {
 }
 
 /** Row `number` (from 1) as an import gives it; nothing is written. */
-async function rowOf(dataset: SpecNode, project: ProjectContext, number: number): Promise<Conversation> {
-  const { format, from, baseFolder, ...request } = await requestOf(dataset, project);
-  const sources = (await findSources(from, baseFolder)).map((file) => openSource(file));
+async function rowOf(
+  context: CommandContext,
+  dataset: SpecNode,
+  project: ProjectContext,
+  number: number,
+): Promise<Conversation> {
+  const ready = await readyRequest(dataset, project, context.outputClosed, (text) => context.err(`${text}\n`));
+  const { format, from, baseFolder, pinned, ...request } = ready;
+  const sources = (await sourceFiles(ready)).map((file) => openSource(file));
   const read = { ...request, format: format === "auto" ? undefined : formatNamed(format), threads: 0 };
   let count = 0;
   for await (const row of convertRows(sources, read, new Tally())) {

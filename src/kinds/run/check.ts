@@ -1,15 +1,55 @@
-/** What only the whole plan shows of a run: whether the place on its parent that it starts from is, or will be, there. */
+/** What only the whole plan shows of a run: whether the places that it starts from will be there, and whether its server can train it. */
 import { type Diagnostic, diagnostic } from "../../diagnostic.ts";
 import type { DecideContext, Upstream } from "../../kind.ts";
+import { lossNamed } from "../../losses/registry.ts";
+import type { SpecNode } from "../../spec.ts";
+import { numberAt, stringAt } from "../attributes.ts";
+import { partsOf } from "./identity.ts";
 import type { Kept, RunSeen } from "./observe.ts";
+import { settingsOf } from "./settings.ts";
 
-export function checkRun({ node, upstream }: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
-  const reference = node.references.find((candidate) => candidate.path === "from");
-  if (reference?.selector === undefined || reference.selector === "best") return [];
-  const fault = stepFault(upstream(reference.to), Number(reference.selector));
-  if (fault === undefined) return [];
-  const range = node.rangeOf("from");
-  return [diagnostic("RL2101", fault, { address: node.address, range, sourceLine: node.lineOf(range) })];
+export function checkRun(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
+  const { node, upstream } = context;
+  const faults = ["from", "kl_reference"].flatMap((field) => {
+    const reference = node.references.find((candidate) => candidate.path === field);
+    if (reference?.selector === undefined || reference.selector === "best") return [];
+    const fault = stepFault(upstream(reference.to), Number(reference.selector));
+    return fault === undefined ? [] : [faultAt(node, field, "RL2101", fault)];
+  });
+  return stringAt(node, "type") === "rl" ? [...faults, ...backendFaults(context)] : faults;
+}
+
+function faultAt(node: SpecNode, field: string, code: "RL2101" | "RL8011", detail: string): Diagnostic {
+  const range = node.rangeOf(field);
+  return diagnostic(code, detail, { address: node.address, range, sourceLine: node.lineOf(range) });
+}
+
+/** What a backend cannot do for a run of type `rl`, as far as its name tells; external servers are asked when the run starts. */
+function backendFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
+  const { node } = context;
+  const parts = partsOf(context);
+  const backend = stringAt(parts.server.node, "backend") ?? "";
+  if (backend === "external") return [];
+  const { loss } = settingsOf(node, parts.loss);
+  const definition = lossNamed(loss.type);
+  const has = definition?.backends.some((name) => name === backend) ?? false;
+  const faults: Diagnostic[] = [];
+  if (!has && (loss.strategy ?? "fused") === "fused") {
+    const others = definition?.backends.join(", ");
+    const detail = `A ${backend} server does not compute ${loss.type} itself; ${others} do. Declare the loss with \`strategy: two_pass\` (--loss-strategy two_pass), which gets the same gradient from a forward pass and a linear loss.`;
+    faults.push(faultAt(node, "loss", "RL8011", detail));
+  }
+  const isOneModel = backend === "fsdp" || backend === "megatron";
+  const isReferenced = parts.from !== undefined || parts.reference !== undefined;
+  if ((numberAt(node, "kl_penalty") ?? 0) > 0 && (isOneModel || (backend === "jax" && isReferenced))) {
+    const detail = `A ${backend} server samples only the model in training, so the KL penalty has nothing to compare with. Leave kl_penalty out, or train on another backend.`;
+    faults.push(faultAt(node, "kl_penalty", "RL8011", detail));
+  }
+  if ((numberAt(node, "max_steps_off_policy") ?? 0) > 0 && backend !== "embedded") {
+    const detail = `On a ${backend} server older weights cannot be sampled while newer ones are trained. Leave max_steps_off_policy at 0.`;
+    faults.push(faultAt(node, "max_steps_off_policy", "RL8011", detail));
+  }
+  return faults;
 }
 
 function stepFault(parent: Upstream, step: number): string | undefined {

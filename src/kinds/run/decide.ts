@@ -5,6 +5,7 @@
 import type { AttributeChange, Estimate } from "../../change.ts";
 import type { DecideContext, Decision } from "../../kind.ts";
 import type { RunLength } from "../../run-record.ts";
+import { canonicalJson } from "../../value.ts";
 import { numberAt } from "../attributes.ts";
 import { partsOf, resultsOf } from "./identity.ts";
 import type { Kept, RunSeen } from "./observe.ts";
@@ -56,6 +57,13 @@ function continueRun(
   const end = kept.durable.find((checkpoint) => checkpoint.step === goal);
   const reached = kept.end?.status === "complete" ? kept.end.step : undefined;
 
+  if (end?.final && end.sampler === undefined)
+    return {
+      action: "resume",
+      incarnation,
+      reasons: [`resumed because step ${end.step} was accepted as its last and has no weights for sampling yet`],
+      detail: { step: end.step },
+    };
   if (end) {
     const recorded = resultsOf(record)?.step;
     if (!isCurrent || recorded !== end.step) {
@@ -111,15 +119,19 @@ function continueRun(
   return fresh([`replaced because it is to end at step ${goal} and no checkpoint of that step is kept`]);
 }
 
-/** The step at which a length ends, where that can be told: for epochs from what the run itself found out. */
+/** The step at which a length ends, where that can be told: the one that was its end, else for epochs what the run found out. */
 function stepOf(length: RunLength, kept: Kept): number | undefined {
-  if ("steps" in length) return length.steps;
-  const final = kept.durable.find((c) => c.final && "epochs" in c.final && c.final.epochs === length.epochs);
+  const final = kept.durable.find((checkpoint) => isSameLength(checkpoint.final, length));
   if (final) return final.step;
+  if ("steps" in length) return length.steps;
   if (kept.end?.status === "complete" && kept.length && "epochs" in kept.length && kept.length.epochs === length.epochs)
     return kept.end.step;
   const stepsPerEpoch = kept.rate?.stepsPerEpoch;
   return stepsPerEpoch === undefined ? undefined : length.epochs * stepsPerEpoch;
+}
+
+function isSameLength(a: RunLength | undefined, b: RunLength): boolean {
+  return a !== undefined && canonicalJson(a) === canonicalJson(b);
 }
 
 function describe(length: RunLength): string {
@@ -132,6 +144,8 @@ const REFERENCE_OF = [
   ["dataset.content", "dataset"],
   ["base_model", "server"],
   ["loss.", "loss"],
+  ["environment.", "environment"],
+  ["kl_reference.checkpoint", "kl_reference"],
 ] as const;
 
 function replaceReason(changes: readonly AttributeChange[]): string {

@@ -8,7 +8,7 @@ import { referenced, stringAt } from "../attributes.ts";
 import type { DatasetFacts } from "../dataset.ts";
 import type { ServerFacts } from "../server.ts";
 import type { RunSeen } from "./observe.ts";
-import { generationOf, hasExplicitHorizon, parentOf, SEMANTICS, scheduleOf } from "./settings.ts";
+import { generationOf, hasExplicitHorizon, NAMES, parentOf, SEMANTICS, scheduleOf } from "./settings.ts";
 
 /** Small facts about a run that its record keeps in `results`. */
 export interface RunResults {
@@ -21,18 +21,26 @@ export interface RunResults {
   readonly sampler?: string;
   readonly loss?: number;
   readonly heldOutLoss?: number;
+  /** Mean reward of the last step, and of the first eval that looked on (`rl`). */
+  readonly reward?: number;
+  readonly evalReward?: number;
   /** Seconds of training, for estimates. */
   readonly seconds?: number;
 }
 
 export interface RunParts {
   readonly server: Upstream;
+  /** The rows to train on, or the environment's tasks. */
   readonly dataset: Upstream;
+  /** Of runs of type `rl`. */
+  readonly environment: Upstream | undefined;
   readonly loss: SpecNode | undefined;
   readonly parent: Upstream | undefined;
   /** What is trained on, after `on_data_change`. */
   readonly data: Digest;
   readonly from: Json | undefined;
+  /** The KL penalty's reference and its checkpoint, where one is named. */
+  readonly reference: { readonly run: Upstream; readonly checkpoint: Json } | undefined;
 }
 
 export function resultsOf(record: { readonly results: unknown } | undefined): RunResults | undefined {
@@ -42,21 +50,31 @@ export function resultsOf(record: { readonly results: unknown } | undefined): Ru
 /** The blocks a run refers to and what follows from them. */
 export function partsOf({ node, record, upstream }: IdentifyContext<unknown, RunSeen>): RunParts {
   const server = referenced(node, "server", upstream) as Upstream;
-  const dataset = referenced(node, "dataset", upstream) as Upstream;
+  const environment = referenced(node, "environment", upstream);
+  const dataset = referenced(environment?.node ?? node, "dataset", upstream) as Upstream;
   const loss = referenced(node, "loss", upstream)?.node;
-  const reference = node.references.find((candidate) => candidate.path === "from");
-  const parent = reference && upstream(reference.to);
-  const written = parent && parentOf(parent, reference.selector);
+  const start = node.references.find((candidate) => candidate.path === "from");
+  const parent = start && upstream(start.to);
+  const written = parent && parentOf(parent, start.selector);
   const current = (dataset.facts as DatasetFacts).digest;
   const before = resultsOf(record);
   const policy = stringAt(node, "on_data_change");
-  if (policy === "ignore" && before) return { server, dataset, loss, parent, data: before.dataset, from: written };
+  const reference = referenceOf(node, upstream);
+  const shared = { server, dataset, environment, loss, parent, reference };
+  if (policy === "ignore" && before) return { ...shared, data: before.dataset, from: written };
   if (policy === "continue" && before && record) {
     const isMoved = before.dataset !== current && record.status === "ready";
     const own: Json = { generation: record.hash, incarnation: record.incarnation, at: { steps: before.step } };
-    return { server, dataset, loss, parent, data: current, from: isMoved ? own : (before.continuedFrom ?? written) };
+    return { ...shared, data: current, from: isMoved ? own : (before.continuedFrom ?? written) };
   }
-  return { server, dataset, loss, parent, data: current, from: written };
+  return { ...shared, data: current, from: written };
+}
+
+function referenceOf(node: SpecNode, upstream: (to: Address) => Upstream): RunParts["reference"] {
+  const reference = node.references.find((candidate) => candidate.path === "kl_reference");
+  if (!reference) return undefined;
+  const run = upstream(reference.to);
+  return { run, checkpoint: parentOf(run, reference.selector) };
 }
 
 export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identity {
@@ -69,6 +87,8 @@ export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identit
       node,
       loss: parts.loss,
       dataset: parts.data,
+      environment: parts.environment?.identity.hash,
+      reference: parts.reference?.checkpoint,
       model: { name: model, revision },
       parent: parts.from,
       semantics,
@@ -95,7 +115,7 @@ function shownAttributes(
   };
   for (const [path, attribute] of node.attributes) {
     // A name may change while what it names stays the same; what it names follows as an attribute of its own.
-    if (["server", "dataset", "loss", "from"].includes(path)) attributes.set(path, { ...attribute, change: "update" });
+    if (NAMES.has(path)) attributes.set(path, { ...attribute, change: "update" });
     else if (path === "steps" || path === "epochs") attributes.set(path, { ...attribute, change: "extend" });
     else if (path.startsWith("schedule.")) attributes.set(path, { ...attribute, change: "replace" });
     else attributes.set(path, attribute);
@@ -113,6 +133,14 @@ function shownAttributes(
       because.set(`loss.${path}`, address);
     }
   }
+  for (const [path, attribute] of parts.environment?.identity.attributes ?? []) {
+    // What it names is an attribute of its own; the tasks are the run's dataset.
+    if (path === "dataset") continue;
+    attributes.set(`environment.${path}`, attribute);
+    because.set(`environment.${path}`, parts.environment?.node.address as Address);
+  }
+  if (parts.reference)
+    derived("kl_reference.checkpoint", parts.reference.checkpoint as Value, parts.reference.run.node.address);
   if (parts.from) derived("from.checkpoint", parts.from as Value, parts.parent?.node.address);
   const { horizon } = scheduleOf(node);
   if (horizon && !hasExplicitHorizon(node)) derived("schedule.horizon", { ...horizon });

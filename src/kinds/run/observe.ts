@@ -17,6 +17,7 @@ export interface KeptCheckpoint {
   readonly sampler?: string;
   readonly final?: RunLength;
   readonly heldOutLoss?: number;
+  readonly evalReward?: number;
 }
 
 /** One incarnation of one generation, as its run record tells. */

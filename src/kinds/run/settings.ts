@@ -1,7 +1,18 @@
 /** From a run's block to what its training loop reads, and to what makes a generation. */
 import { type Digest, digestJson } from "../../digest.ts";
+import type { SamplingOrder } from "../../environment-order.ts";
 import type { Upstream } from "../../kind.ts";
-import type { OptimizerSettings, RunLength, Schedule, SupervisedSettings, TrainOn } from "../../run-record.ts";
+import type {
+  LossStrategy,
+  OptimizerSettings,
+  RlSettings,
+  RunLength,
+  RunSettings,
+  Schedule,
+  SupervisedSettings,
+  TrainingSettings,
+  TrainOn,
+} from "../../run-record.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { Json, Value } from "../../value.ts";
 import { hashedLeaves, numberAt, stringAt } from "../attributes.ts";
@@ -34,27 +45,68 @@ export function hasExplicitHorizon(node: SpecNode): boolean {
 }
 
 /** Everything the loop needs of a block, complete. `loss` is the referenced block, absent for a built-in name. */
-export function settingsOf(node: SpecNode, loss: SpecNode | undefined): SupervisedSettings {
-  const number = (path: string) => numberAt(node, path) as number;
-  const batchTokens = numberAt(node, "batch_tokens");
+export function settingsOf(node: SpecNode, loss: SpecNode | undefined): RunSettings {
+  const shared = sharedSettings(node, loss);
+  return stringAt(node, "type") === "rl" ? rlSettings(node, shared) : supervisedSettings(node, shared);
+}
+
+function sharedSettings(node: SpecNode, loss: SpecNode | undefined): TrainingSettings {
+  const strategy = loss && stringAt(loss, "strategy");
   return {
-    type: "sl",
-    learning_rate: number("learning_rate"),
+    learning_rate: numberAt(node, "learning_rate") as number,
     schedule: scheduleOf(node),
     optimizer: optimizerOf(node),
-    batch_size: number("batch_size"),
-    ...(batchTokens === undefined ? {} : { batch_tokens: batchTokens }),
-    max_length: number("max_length"),
-    train_on: stringAt(node, "train_on") as TrainOn,
-    normalize: stringAt(node, "normalize") as SupervisedSettings["normalize"],
-    seed: number("seed"),
-    lora_rank: number("lora_rank"),
-    test_size: number("test_size"),
+    normalize: stringAt(node, "normalize") as TrainingSettings["normalize"],
+    seed: numberAt(node, "seed") as number,
+    lora_rank: numberAt(node, "lora_rank") as number,
     template_kwargs: (node.body.template_kwargs as Record<string, unknown> | undefined) ?? {},
     loss: {
       type: (loss && stringAt(loss, "type")) ?? stringAt(node, "loss") ?? "cross_entropy",
       options: lossOptions(loss),
+      ...(strategy === undefined || strategy === "fused" ? {} : { strategy: strategy as LossStrategy }),
     },
+  };
+}
+
+function supervisedSettings(node: SpecNode, shared: TrainingSettings): SupervisedSettings {
+  const number = (path: string) => numberAt(node, path) as number;
+  const batchTokens = numberAt(node, "batch_tokens");
+  return {
+    type: "sl",
+    ...shared,
+    batch_size: number("batch_size"),
+    ...(batchTokens === undefined ? {} : { batch_tokens: batchTokens }),
+    max_length: number("max_length"),
+    train_on: stringAt(node, "train_on") as TrainOn,
+    test_size: number("test_size"),
+  };
+}
+
+function rlSettings(node: SpecNode, shared: TrainingSettings): RlSettings {
+  const number = (path: string) => numberAt(node, path) as number;
+  return {
+    type: "rl",
+    ...shared,
+    group_size: number("group_size"),
+    groups_per_batch: number("groups_per_batch"),
+    substeps: number("substeps"),
+    minibatches: number("minibatches"),
+    advantage: stringAt(node, "advantage") as RlSettings["advantage"],
+    sampling: samplingOf(node),
+    kl_penalty: number("kl_penalty"),
+    max_steps_off_policy: number("max_steps_off_policy"),
+    min_group_size: number("min_group_size"),
+  };
+}
+
+/** How a run or an eval samples. */
+export function samplingOf(node: SpecNode): SamplingOrder {
+  const number = (path: string) => numberAt(node, path) as number;
+  return {
+    temperature: number("temperature"),
+    top_p: number("top_p"),
+    max_tokens: number("max_tokens"),
+    stop: (node.attributes.get("stop")?.value as readonly string[] | undefined) ?? [],
   };
 }
 
@@ -74,12 +126,16 @@ function lossOptions(loss: SpecNode | undefined): Record<string, number> {
 }
 
 /** Attributes that are names of other blocks: never hashed, since what they name is. */
-const NAMES = new Set(["server", "dataset", "loss", "from"]);
+export const NAMES: ReadonlySet<string> = new Set(["server", "dataset", "environment", "loss", "from", "kl_reference"]);
 
 export interface GenerationInput {
   readonly node: SpecNode;
   readonly loss: SpecNode | undefined;
   readonly dataset: Digest;
+  /** What an environment is but for its tasks. */
+  readonly environment?: Digest | undefined;
+  /** The checkpoint of the KL penalty's reference, where one is named. */
+  readonly reference?: Json | undefined;
   /** The base model and what its name resolved to. */
   readonly model: { readonly name: string; readonly revision: Json };
   /** The checkpoint this run starts from, by lineage; absent for the base model. */
@@ -88,7 +144,8 @@ export interface GenerationInput {
 }
 
 /** The generation: a digest of normalised content, never of names (design.md, Semantics). */
-export function generationOf({ node, loss, dataset, model, parent, semantics }: GenerationInput): Digest {
+export function generationOf(input: GenerationInput): Digest {
+  const { node, loss, dataset, environment, reference, model, parent, semantics } = input;
   const leaves: Record<string, Value> = hashedLeaves(node.attributes);
   for (const name of NAMES) delete leaves[name];
   const schedule = scheduleOf(node);
@@ -101,6 +158,8 @@ export function generationOf({ node, loss, dataset, model, parent, semantics }: 
     // A constant rate without warm-up is the same whatever else the block says about schedules.
     schedule: schedule.type === "constant" && schedule.warmup_steps === 0 ? null : schedule,
     dataset,
+    ...(environment === undefined ? {} : { environment }),
+    ...(reference === undefined ? {} : { reference }),
     model,
     parent: parent ?? null,
   });

@@ -81,6 +81,8 @@ async function trainSafely(
     return await runTraining(readOrder(folder), {
       folder,
       modelFolder: work.modelFolder,
+      env: project.env,
+      cacheFolder: project.cacheFolder,
       connect: () => connect(work.server, project),
       stop,
       now,
@@ -130,13 +132,16 @@ async function storeEnd(
 ): Promise<readonly Diagnostic[]> {
   const progress = readRunRecord(folder);
   const last = progress.durable.at(-1);
+  const reward = progress.lastMetrics?.values?.["reward/mean"];
   const results: RunResults = {
     ...(work.draft.results as unknown as RunResults),
     step: end.step,
     ...(last ? { training: last.training } : {}),
     ...(last?.sampler ? { sampler: last.sampler } : {}),
     ...(progress.lastMetrics ? { loss: progress.lastMetrics.loss } : {}),
+    ...(reward === undefined ? {} : { reward }),
     ...(last?.heldOutLoss === undefined ? {} : { heldOutLoss: last.heldOutLoss }),
+    ...(last?.evalReward === undefined ? {} : { evalReward: last.evalReward }),
   };
   const draft = { ...work.draft, status: STATUS[end.status], results: results as unknown as JsonObject };
   return storeRecord(store, draft, { expect: record.version, fence: work.lease.token }, work.project.folder);

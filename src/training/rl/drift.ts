@@ -24,17 +24,22 @@ export interface Compared {
   readonly weights: ArrayLike<number>;
 }
 
+export interface ClipRange {
+  readonly low: number;
+  readonly high: number;
+  /** The loss has one ratio for a whole sequence, the exponential of the mean change. */
+  readonly perSequence?: boolean;
+}
+
 /** Undefined where nothing was sampled. */
-export function measureDrift(
-  data: readonly Compared[],
-  clip: { readonly low: number; readonly high: number },
-): Drift | undefined {
+export function measureDrift(data: readonly Compared[], clip: ClipRange): Drift | undefined {
   let [tokens, k1, k2, k3, entropy, ratios, ratioMax, clipped] = [0, 0, 0, 0, 0, 0, 0, 0];
   for (const { policy, sampler, weights } of data) {
+    const shared = clip.perSequence ? Math.exp(meanChange({ policy, sampler, weights })) : undefined;
     for (let at = 0; at < weights.length; at++) {
       if (weights[at] === 0) continue;
       const change = (policy[at] as number) - (sampler[at] as number);
-      const ratio = Math.exp(change);
+      const ratio = shared ?? Math.exp(change);
       tokens += 1;
       k1 -= change;
       k2 += (change * change) / 2;
@@ -56,4 +61,14 @@ export function measureDrift(
     ratioMax,
     clipFraction: clipped / tokens,
   };
+}
+
+function meanChange({ policy, sampler, weights }: Compared): number {
+  let [sum, count] = [0, 0];
+  for (let at = 0; at < weights.length; at++) {
+    if (weights[at] === 0) continue;
+    sum += (policy[at] as number) - (sampler[at] as number);
+    count += 1;
+  }
+  return count === 0 ? 0 : sum / count;
 }

@@ -1,0 +1,224 @@
+/** `environments:` — tasks and a grader. It has no life of its own: runs and evals inline it, so a change to it is a change to them. */
+import { existsSync, statSync } from "node:fs";
+import { isAbsolute, join, resolve as resolvePath } from "node:path";
+import { rowsPath } from "../datasets/dataset.ts";
+import { type Diagnostic, diagnostic, RlcliError } from "../diagnostic.ts";
+import { type Digest, digestJson } from "../digest.ts";
+import { DigestCache } from "../digest-cache.ts";
+import { durationMs } from "../duration.ts";
+import type { EnvironmentOrder, GraderOrder } from "../environment-order.ts";
+import type { IdentifyContext, Identity, Kind, ProjectContext, Resolved } from "../kind.ts";
+import type { SpecAttribute, SpecInput, SpecNode } from "../spec.ts";
+import { isSecret, type JsonObject, type Value } from "../value.ts";
+import { hashedLeaves, numberAt, referenced, ruleOf, secretAt, stringAt } from "./attributes.ts";
+import { type DatasetFacts, datasetsFolder } from "./dataset.ts";
+
+export interface EnvironmentFacts {
+  /** Code of the graders, by path as the spec names it. */
+  readonly files: readonly { readonly name: string; readonly digest: Digest }[];
+}
+
+/** What is said of the whole environment, not of one grader. */
+const WHOLE: ReadonlySet<string> = new Set([
+  "type",
+  "dataset",
+  "question",
+  "system",
+  "prompt",
+  "few_shot",
+  "tag",
+  "weight",
+  "parts",
+  "length_penalty",
+  "max_turns",
+  "tests",
+  "timeout",
+  "retries",
+  "concurrency",
+  "api_key",
+  "files",
+]);
+
+async function resolve(
+  node: SpecNode,
+  project: ProjectContext,
+  signal: AbortSignal,
+): Promise<Resolved<EnvironmentFacts>> {
+  const cache = new DigestCache(join(project.dataFolder, "cache", `digests-${node.name}.json`));
+  const inputs: SpecInput[] = [];
+  const files: { name: string; digest: Digest }[] = [];
+  const diagnostics: Diagnostic[] = [];
+  for (const { name, field, isNeeded } of codeOf(node)) {
+    const path = isAbsolute(name) ? name : resolvePath(project.folder, name);
+    if (!existsSync(path) || !statSync(path).isFile()) {
+      if (isNeeded) diagnostics.push(faultAt(node, field, "RL7102", `The grader's file ${name} does not exist.`));
+      continue;
+    }
+    const digest = await cache.digest(path, signal);
+    files.push({ name, digest });
+    inputs.push({ type: "file", path, digest });
+  }
+  if (existsSync(project.dataFolder)) cache.save();
+  if (diagnostics.length === 0) diagnostics.push(...(await failedTests(node, project, signal)));
+  return { facts: { files }, inputs, diagnostics };
+}
+
+function faultAt(node: SpecNode, field: string, code: "RL7102" | "RL7105", detail: string): Diagnostic {
+  const range = node.rangeOf(field);
+  return diagnostic(code, detail, { address: node.address, range, sourceLine: node.lineOf(range) });
+}
+
+/** Files of the graders: a module, what `files` lists, and words of a command that are files. */
+function codeOf(node: SpecNode): readonly { name: string; field: string; isNeeded: boolean }[] {
+  const parts = partsOf(node).map((part, i) => ({ part, field: `parts.${i}` }));
+  return [{ part: node.body as JsonObject, field: "" }, ...parts].flatMap(({ part, field }) => {
+    const at = (key: string) => (field === "" ? key : `${field}.${key}`);
+    const { module, files, command } = part as {
+      module?: string;
+      files?: readonly string[];
+      command?: readonly string[];
+    };
+    return [
+      ...(module === undefined ? [] : [{ name: module, field: at("module"), isNeeded: true }]),
+      ...(files ?? []).map((name) => ({ name, field: at("files"), isNeeded: true })),
+      ...(command ?? []).map((name) => ({ name, field: at("command"), isNeeded: false })),
+    ];
+  });
+}
+
+const partsOf = (node: SpecNode): readonly JsonObject[] => (node.body.parts as readonly JsonObject[] | undefined) ?? [];
+
+/** Grades the answers whose reward the spec says. */
+async function failedTests(
+  node: SpecNode,
+  project: ProjectContext,
+  signal: AbortSignal,
+): Promise<readonly Diagnostic[]> {
+  const tests = (node.body.tests as readonly JsonObject[] | undefined) ?? [];
+  if (tests.length === 0) return [];
+  const { openGraders } = await import("../environments/environment.ts");
+  const surroundings = { folder: project.folder, env: project.env, cacheFolder: project.cacheFolder };
+  let grader: Awaited<ReturnType<typeof openGraders>>;
+  try {
+    grader = await openGraders(gradersOf(node), surroundings);
+  } catch (error) {
+    if (!(error instanceof RlcliError)) throw error;
+    return error.diagnostics.map(({ detail }) => faultAt(node, "type", "RL7102", detail));
+  }
+  try {
+    const results = tests.map(async ({ completion, reward, ...row }, i) => {
+      const request = { prompt: [], completion: String(completion), row, signal };
+      const said = await grader.grade(request).then(
+        (grade) => (Math.abs(grade.reward - Number(reward)) < REWARD_EPSILON ? undefined : `got ${grade.reward}`),
+        (error: unknown) => {
+          if (error instanceof RlcliError) return `was not graded: ${error.diagnostics[0]?.detail}`;
+          throw error;
+        },
+      );
+      if (said === undefined) return [];
+      const detail = `The answer ${JSON.stringify(completion)} should get ${reward} and ${said}.`;
+      return [faultAt(node, `tests.${i}`, "RL7105", detail)];
+    });
+    return (await Promise.all(results)).flat();
+  } finally {
+    await grader.close();
+  }
+}
+
+/** Rewards are sums of a few products: nearer than this they are equal. */
+const REWARD_EPSILON = 1e-9;
+
+/** The hash is of all but the tasks, which whoever inlines it knows as a dataset. */
+function identify({ node, facts, upstream }: IdentifyContext<EnvironmentFacts, undefined>): Identity {
+  const attributes = new Map<string, SpecAttribute>(node.attributes);
+  for (const { name, digest } of facts.files) {
+    attributes.set(`files.${name}`, { value: digest as Value, change: "replace", isDefault: false });
+  }
+  const dataset = referenced(node, "dataset", upstream);
+  const { dataset: _, ...leaves } = hashedLeaves(attributes);
+  return {
+    attributes,
+    because: new Map(dataset ? [["dataset", dataset.node.address]] : []),
+    hash: digestJson({ kind: "environment", leaves }),
+  };
+}
+
+/** All that a worker needs to open it. `dataset` is the identity of its tasks. */
+export function environmentOrder(node: SpecNode, dataset: Digest, project: ProjectContext): EnvironmentOrder {
+  const to = node.references.find(({ path }) => path === "dataset")?.to;
+  if (!to) throw new RangeError(`${node.address} has no dataset`);
+  const path = rowsPath(datasetsFolder(project.dataFolder), dataset);
+  const text = (key: "system" | "prompt" | "tag") => {
+    const value = stringAt(node, key);
+    return value === undefined ? {} : { [key]: value };
+  };
+  return {
+    address: node.address,
+    folder: project.folder,
+    tasks: { address: to, digest: dataset, path },
+    question: stringAt(node, "question") as string,
+    ...text("system"),
+    ...text("prompt"),
+    few_shot: (node.body.few_shot as unknown as EnvironmentOrder["few_shot"] | undefined) ?? [],
+    ...text("tag"),
+    ...gradersOf(node),
+    max_turns: numberAt(node, "max_turns") ?? 1,
+    retries: numberAt(node, "retries") as number,
+  };
+}
+
+/** The identity of an environment's tasks. */
+export function tasksOf(node: SpecNode, factsOf: (dataset: SpecNode["address"]) => unknown): Digest {
+  const to = node.references.find(({ path }) => path === "dataset")?.to;
+  return (factsOf(to as SpecNode["address"]) as DatasetFacts).digest;
+}
+
+function gradersOf(node: SpecNode): Pick<EnvironmentOrder, "graders" | "length_penalty"> {
+  const timeoutMs = durationMs(stringAt(node, "timeout") as string);
+  // A pattern without an answer to compare with is matched for its own sake.
+  const isFree = stringAt(node, "mode") === "regex" && node.attributes.get("answer")?.isDefault === true;
+  const own = Object.fromEntries(
+    Object.entries(node.body).filter(([key]) => !WHOLE.has(key) && !(isFree && key === "answer")),
+  ) as unknown as JsonObject;
+  const type = stringAt(node, "type") as string;
+  const key = secretAt(node, "api_key");
+  const concurrency = numberAt(node, "concurrency");
+  const first: GraderOrder = {
+    type,
+    name: type,
+    weight: numberAt(node, "weight") as number,
+    options: own,
+    timeoutMs,
+    ...(concurrency === undefined ? {} : { concurrency }),
+    ...(key === undefined ? {} : { apiKey: key }),
+  };
+  const penalty = node.body.length_penalty as unknown as EnvironmentOrder["length_penalty"];
+  return {
+    graders: [first, ...partsOf(node).map((part) => partOrder(part, timeoutMs))],
+    ...(penalty ? { length_penalty: penalty } : {}),
+  };
+}
+
+function partOrder(part: JsonObject, timeoutMs: number): GraderOrder {
+  const { type, name, weight, timeout, concurrency, api_key, ...options } = part as Record<string, Value>;
+  return {
+    type: type as string,
+    name: (name as string | undefined) ?? (type as string),
+    weight: (weight as number | undefined) ?? 1,
+    options: { ...(options.mode === "regex" ? {} : { answer: "answer" }), ...options } as JsonObject,
+    timeoutMs: typeof timeout === "string" ? durationMs(timeout) : timeoutMs,
+    ...(typeof concurrency === "number" ? { concurrency } : {}),
+    ...(isSecret(api_key) ? { apiKey: api_key.$secret } : {}),
+  };
+}
+
+export const environmentKind: Kind<EnvironmentFacts, undefined> = {
+  name: "environment",
+  isInline: true,
+  removal: "forget",
+  ruleOf: (path) => ruleOf("environment", path),
+  resolve,
+  read: async () => ({ status: "present", seen: undefined, drift: [] }),
+  identify,
+  act: async () => ({ status: "done", record: "removed" }),
+};

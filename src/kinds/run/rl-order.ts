@@ -1,0 +1,92 @@
+/** What a run of type `rl` is told beside its settings: its environment, the evals that look on, the KL penalty's reference. */
+import { type Address, nameOf } from "../../address.ts";
+import { fail } from "../../diagnostic.ts";
+import type { EnvironmentOrder, EvalOrder } from "../../environment-order.ts";
+import type { ActContext } from "../../kind.ts";
+import type { RlOrder } from "../../run-record.ts";
+import type { SpecNode } from "../../spec.ts";
+import type { Json } from "../../value.ts";
+import { numberAt, stringAt } from "../attributes.ts";
+import { environmentOrder } from "../environment.ts";
+import { findCheckpoint } from "./find.ts";
+import { runFolder } from "./observe.ts";
+import { samplingOf } from "./settings.ts";
+
+type Context = ActContext<unknown, unknown>;
+
+/** Undefined for other types. */
+export function rlOrderOf(context: Context, node: SpecNode): RlOrder | undefined {
+  if (stringAt(node, "type") !== "rl") return undefined;
+  const number = (path: string) => numberAt(node, path);
+  const [target, collapse] = [number("early_stop.target"), number("early_stop.collapse")];
+  const reference = (number("kl_penalty") ?? 0) > 0 ? referencePath(context, node) : undefined;
+  return {
+    environment: environmentAt(context, node, "environment"),
+    evals: watchingEvals(context, node),
+    max_failure_rate: number("max_failure_rate") as number,
+    early_stop: {
+      ...(target === undefined ? {} : { target }),
+      ...(collapse === undefined ? {} : { collapse }),
+      window: number("early_stop.window") as number,
+    },
+    ...(reference === undefined ? {} : { reference }),
+  };
+}
+
+/** The environment that a block refers to, with the tasks as they are planned. */
+export function environmentAt(context: Context, node: SpecNode, path: string): EnvironmentOrder {
+  const to = node.references.find((reference) => reference.path === path)?.to as Address;
+  const environment = context.nodeOf(to) as SpecNode;
+  const dataset = environment.references.find((reference) => reference.path === "dataset")?.to as Address;
+  const tasks = context.lineageOf(dataset)?.hash ?? context.recordOf(dataset)?.hash;
+  if (!tasks) throw new Error(`${dataset} was not planned`);
+  return environmentOrder(environment, tasks, context.project);
+}
+
+/** Evals of this run that are also made while it trains. */
+function watchingEvals(context: Context, run: SpecNode): readonly EvalOrder[] {
+  const watching: EvalOrder[] = [];
+  for (const { path } of run.references) {
+    const name = /^evals\.(.+)$/.exec(path)?.[1];
+    const node = name === undefined ? undefined : context.nodeOf(`eval.${name}`);
+    if (node) watching.push(evalOrder(context, node));
+  }
+  return watching;
+}
+
+export function evalOrder(context: Context, node: SpecNode): EvalOrder {
+  const number = (path: string) => numberAt(node, path) as number;
+  const tasks = numberAt(node, "tasks");
+  return {
+    address: node.address,
+    environment: environmentAt(context, node, "environment"),
+    sampling: samplingOf(node),
+    ...(tasks === undefined ? {} : { tasks }),
+    samples: number("samples"),
+    seed: number("seed"),
+    pass_reward: number("pass_reward"),
+    template_kwargs: (node.body.template_kwargs as Record<string, unknown> | undefined) ?? {},
+    every: number("every"),
+  };
+}
+
+/** Sampler weights of the reference: of the run that is named, else of the one that this run starts from, else the base model's. */
+function referencePath(context: Context, node: SpecNode): string | undefined {
+  const field = node.references.some(({ path }) => path === "kl_reference") ? "kl_reference" : "from";
+  const run = node.references.find(({ path }) => path === field)?.to;
+  const written = context.identity?.attributes.get(`${field}.checkpoint`)?.value as Json | undefined;
+  if (!run || !written) return undefined;
+  const { generation, incarnation, at } = written as unknown as {
+    generation: string;
+    incarnation: number;
+    at: Parameters<typeof findCheckpoint>[1];
+  };
+  const folder = runFolder(context.project.dataFolder, nameOf(run), generation, incarnation);
+  const sampler = findCheckpoint(folder, at)?.sampler;
+  if (sampler !== undefined) return sampler;
+  return fail(
+    "RL4002",
+    `${run} has no weights for sampling at the place that the KL penalty of ${node.address} compares with; they are kept of final and best checkpoints. Name one of those with kl_reference.`,
+    { address: node.address },
+  );
+}

@@ -1,0 +1,232 @@
+/**
+ * Plays episodes: asks the policy, hands its answers to the environment, and goes on until there is a grade. A fault of one
+ * attempt (its grader, a sample, a sandbox) costs that attempt only; a fault that would meet all of them is thrown.
+ */
+import { diagnostic, RlcliError } from "../../diagnostic.ts";
+import type { SamplingOrder } from "../../environment-order.ts";
+import type { Environment, Episode } from "../../environments/environment.ts";
+import type { Grade } from "../../environments/grader.ts";
+import type { Limit } from "../../environments/limit.ts";
+import type { SampledSequence, SamplingParams } from "../../tinker/data.ts";
+import { TinkerError } from "../../tinker/errors.ts";
+import type { Sampler } from "../../tinker/sampler.ts";
+import type { Renderer } from "../../tokens/renderer.ts";
+import { seedOf } from "../random.ts";
+import { WORK_LIMIT_MS } from "../run.ts";
+import type { Attempt, RolloutTurn } from "./rollout.ts";
+
+export interface Player {
+  readonly environment: Environment;
+  readonly renderer: Renderer;
+  readonly sampler: Sampler;
+  readonly sampling: SamplingOrder;
+  readonly templateKwargs: Readonly<Record<string, unknown>>;
+  /** Step after which the sampler's weights were taken. */
+  readonly weights: number;
+  readonly seed: number;
+  /** Requests to the server at once. */
+  readonly limit: Limit;
+  /** First number of the sampler's that is this player's own. */
+  readonly firstSeq: number;
+  readonly signal: AbortSignal;
+  /** Told now and then what is being waited for. */
+  onWaiting?(what: string, waitedMs: number): void;
+}
+
+/** The attempts at one task. */
+export interface GroupOrder {
+  /** Decides, with the player's seed, what is sampled. */
+  readonly step: number;
+  readonly group: number;
+  readonly task: number;
+  readonly count: number;
+}
+
+/** How often a sample is asked for again after the server failed it. */
+const SAMPLE_RETRIES = 2;
+/** Numbers of samples are told apart by try, then by their place. */
+const SEQ_OF_A_TRY = 2 ** 32;
+
+export async function playGroup(player: Player, order: GroupOrder): Promise<readonly Attempt[]> {
+  const { environment, signal } = player;
+  const opened = await Promise.allSettled(
+    Array.from({ length: order.count }, () => environment.open(order.task, signal)),
+  );
+  try {
+    const episodes = opened.map((result) => (result.status === "fulfilled" ? result.value : lossOf(result.reason)));
+    const first = episodes.find((episode): episode is Episode => "respond" in episode);
+    const answers = first && (await firstAnswers(player, order, first));
+    const attempts = episodes.map(async (episode, index): Promise<Attempt> => {
+      const place = { group: order.group, index, task: order.task };
+      if (!("respond" in episode)) return { ...place, fault: episode };
+      if (answers === undefined || "code" in answers) return { ...place, fault: answers ?? NO_EPISODE };
+      const turn = answers[index] as RolloutTurn;
+      return new Attempting(player, order, index, episode).play(turn).then(
+        ({ turns, grade }) => ({ ...place, turns, ...gradeOf(grade), weights: player.weights }),
+        (error) => ({ ...place, fault: lossOf(error) }),
+      );
+    });
+    return await settled(attempts);
+  } finally {
+    await Promise.all(opened.map((result) => (result.status === "fulfilled" ? result.value.close() : undefined)));
+  }
+}
+
+const NO_EPISODE: Fault = { code: "RL7104", message: "The episode could not be opened." };
+
+interface Fault {
+  readonly code: string;
+  readonly message: string;
+}
+
+const gradeOf = ({ reward, metrics, note }: Grade) => ({ reward, metrics, ...(note === undefined ? {} : { note }) });
+
+/** All of them, once none is at work any more; the first fault that is not one attempt's own is thrown. */
+async function settled(attempts: readonly Promise<Attempt>[]): Promise<readonly Attempt[]> {
+  const results = await Promise.allSettled(attempts);
+  const failed = results.find((result) => result.status === "rejected");
+  if (failed) throw failed.reason;
+  return results.map((result) => (result as PromiseFulfilledResult<Attempt>).value);
+}
+
+/** Faults after which the next attempt would fare no better, or which say that the model is gone. */
+const FATAL_CODES: ReadonlySet<string> = new Set(["RL7102", "RL5012"]);
+
+/** What an attempt was lost to. Throws what concerns more than this attempt. */
+function lossOf(error: unknown): Fault {
+  if (error instanceof RlcliError) {
+    const [first] = error.diagnostics;
+    if (first && !FATAL_CODES.has(first.code)) return { code: first.code, message: first.detail };
+  }
+  if (error instanceof TinkerError && (error.kind === "failed" || error.kind === "rejected") && error.status !== 401) {
+    return { code: "RL8008", message: error.message };
+  }
+  throw error;
+}
+
+/** The first answers of a whole group in one request: all its attempts are asked the same. */
+async function firstAnswers(
+  player: Player,
+  order: GroupOrder,
+  { messages, tools }: Episode,
+): Promise<readonly RolloutTurn[] | Fault> {
+  const options = { add_generation_prompt: true, template_kwargs: player.templateKwargs };
+  const prompt = player.renderer.encode({ messages, ...(tools ? { tools } : {}) }, options);
+  try {
+    const sequences = await sample(player, prompt, order.count, { step: order.step, counter: counterOf(order, -1, 0) });
+    return sequences.map((sequence) => turnOf(player, prompt, sequence));
+  } catch (error) {
+    return lossOf(error);
+  }
+}
+
+/** Another number for every sample of a step: the group's first, then each attempt's turns. */
+function counterOf({ group, count }: GroupOrder, index: number, turn: number): number {
+  return (group * (count + 1) + index + 1) * MOST_TURNS + turn;
+}
+
+const MOST_TURNS = 1024;
+
+interface SamplePlace {
+  readonly step: number;
+  readonly counter: number;
+}
+
+async function sample(player: Player, prompt: Int32Array, count: number, { step, counter }: SamplePlace) {
+  const { sampler, limit, signal, seed, firstSeq } = player;
+  for (let tried = 0; ; tried += 1) {
+    // Another try has another seed: the same one could fail in the same way.
+    const params = paramsOf(player, seedOf(seed, step, counter + tried * SEED_OF_A_TRY));
+    const seqId = firstSeq + tried * SEQ_OF_A_TRY + counter;
+    try {
+      return await limit.run(async () => {
+        const future = await sampler.sample({ prompt, params, count }, { seqId, signal });
+        const onWaiting = (waitedMs: number) => player.onWaiting?.("a sample", waitedMs);
+        const { sequences } = await future.result({ deadlineMs: WORK_LIMIT_MS, signal, onWaiting });
+        for (const sequence of sequences) checkSequence(sequence);
+        return sequences;
+      });
+    } catch (error) {
+      if (tried >= SAMPLE_RETRIES || !isWorthRetrying(error)) throw error;
+    }
+  }
+}
+
+const SEED_OF_A_TRY = 2 ** 32;
+
+function isWorthRetrying(error: unknown): boolean {
+  if (error instanceof TinkerError) return error.kind === "failed";
+  return error instanceof RlcliError && error.diagnostics.every(({ code }) => code === "RL8102");
+}
+
+/** An answer without a token, or one whose tokens nobody weighed, cannot be learned from. */
+function checkSequence({ tokens, logprobs }: SampledSequence): void {
+  if (tokens.length > 0 && logprobs.length === tokens.length) return;
+  const what =
+    tokens.length === 0
+      ? "The server ended an answer before its first token"
+      : `The server gave ${logprobs.length} log-probabilities for ${tokens.length} tokens`;
+  throw new RlcliError(diagnostic("RL8102", `${what}.`));
+}
+
+function paramsOf({ sampling, renderer }: Player, seed: number): SamplingParams {
+  const ends = renderer.stopTokens();
+  // A server takes either texts or tokens.
+  const stop =
+    sampling.stop.length === 0 ? ends : [...sampling.stop, ...ends.map((id) => renderer.tokenizer.decode([id]))];
+  return {
+    maxTokens: sampling.max_tokens,
+    temperature: sampling.temperature,
+    ...(sampling.top_p === 1 ? {} : { topP: sampling.top_p }),
+    seed,
+    stop: stop as SamplingParams["stop"],
+  };
+}
+
+function turnOf({ renderer, sampling }: Player, prompt: Int32Array, { tokens, logprobs, stopReason }: SampledSequence) {
+  const isClosed = renderer.stopTokens().includes(tokens.at(-1) as number);
+  const whole = renderer.tokenizer.decode(isClosed ? tokens.subarray(0, -1) : tokens);
+  const stop = sampling.stop.find((text) => whole.endsWith(text));
+  const text = stop === undefined || stopReason !== "stop" ? whole : whole.slice(0, -stop.length);
+  return { prompt, tokens, logprobs, text, stop: stopReason } satisfies RolloutTurn;
+}
+
+/** One attempt, from its first answer to its grade. */
+class Attempting {
+  readonly #player: Player;
+  readonly #order: GroupOrder;
+  readonly #index: number;
+  readonly #episode: Episode;
+
+  constructor(player: Player, order: GroupOrder, index: number, episode: Episode) {
+    this.#player = player;
+    this.#order = order;
+    this.#index = index;
+    this.#episode = episode;
+  }
+
+  async play(first: RolloutTurn): Promise<{ turns: readonly RolloutTurn[]; grade: Grade }> {
+    const { maxTurns } = this.#episode;
+    const { renderer, templateKwargs } = this.#player;
+    const messages = [...this.#episode.messages];
+    const tools = this.#episode.tools ? { tools: this.#episode.tools } : {};
+    const turns = [first];
+    for (let turn = first; ; ) {
+      const isLast = turns.length >= maxTurns;
+      const response = await this.#episode.respond({ text: turn.text, isWhole: turn.stop === "stop", isLast });
+      if (!("messages" in response)) return { turns, grade: response };
+      if (isLast) throw new RlcliError(diagnostic("RL7104", `There was no grade after ${maxTurns} answers.`));
+      const options = { template_kwargs: templateKwargs };
+      const prompt = renderer.extend({ messages, ...tools }, turn, response.messages, options);
+      messages.push({ role: "assistant", content: turn.text }, ...response.messages);
+      turn = await this.#answer(prompt, turns.length);
+      turns.push(turn);
+    }
+  }
+
+  async #answer(prompt: Int32Array, turn: number): Promise<RolloutTurn> {
+    const place = { step: this.#order.step, counter: counterOf(this.#order, this.#index, turn) };
+    const [sequence] = await sample(this.#player, prompt, 1, place);
+    return turnOf(this.#player, prompt, sequence as SampledSequence);
+  }
+}

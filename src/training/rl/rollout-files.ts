@@ -1,0 +1,53 @@
+/** `rollouts/`: a file for each step, to which whole groups are added as they end. */
+import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
+import { join } from "node:path";
+import { JsonLinesFile, readJsonLines } from "../../files.ts";
+import { RUN_RECORD_VERSION } from "../../run-record.ts";
+import { type Attempt, type AttemptLine, fromLine, toLine } from "./rollout.ts";
+
+export function rolloutPath(folder: string, step: number): string {
+  return join(folder, "rollouts", `${String(step).padStart(6, "0")}.jsonl`);
+}
+
+/** Steps of which there are rollouts, ascending. */
+export function stepsWithRollouts(folder: string): readonly number[] {
+  if (!existsSync(join(folder, "rollouts"))) return [];
+  return readdirSync(join(folder, "rollouts"))
+    .flatMap((name) => (/^\d+\.jsonl$/.test(name) ? [Number.parseInt(name, 10)] : []))
+    .sort((a, b) => a - b);
+}
+
+/** What was sampled for a step, in the order in which it ended; a torn last line counts as not written. */
+export function readRollouts(folder: string, step: number): readonly Attempt[] {
+  return readJsonLines<AttemptLine>(rolloutPath(folder, step)).values.map(fromLine);
+}
+
+/** The rollouts of a step that is being sampled. */
+export class RolloutFile {
+  readonly #file: JsonLinesFile;
+
+  constructor(folder: string, step: number) {
+    mkdirSync(join(folder, "rollouts"), { recursive: true });
+    this.#file = new JsonLinesFile(rolloutPath(folder, step), RUN_RECORD_VERSION);
+  }
+
+  /** Handed to the system in one piece: a killed process leaves the whole group, or a torn line that is not read. */
+  add(group: readonly Attempt[]): void {
+    this.#file.append(...group.map(toLine));
+  }
+
+  /** On disk when this returns. */
+  sync(): void {
+    this.#file.sync();
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+}
+
+/** Puts aside what was sampled by weights that are not there any more: kept to look at, not to train on. */
+export function setAside(folder: string, step: number): void {
+  const path = rolloutPath(folder, step);
+  if (existsSync(path)) renameSync(path, path.replace(/\.jsonl$/, ".rolled-back.jsonl"));
+}

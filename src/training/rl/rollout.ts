@@ -1,0 +1,106 @@
+/** A rollout: one attempt at a task, what was said in it and what it was worth. And how it is written down. */
+import type { Turn } from "./segments.ts";
+
+/** An answer as tokens and text, and what was said to it. */
+export interface RolloutTurn extends Turn {
+  /** Without the token that ended it. */
+  readonly text: string;
+  readonly stop: "stop" | "length";
+}
+
+interface Place {
+  /** Number of the group within its step, and of the attempt within its group. */
+  readonly group: number;
+  readonly index: number;
+  /** Row of the task. */
+  readonly task: number;
+}
+
+/** An attempt that was graded. */
+export interface Rollout extends Place {
+  readonly turns: readonly RolloutTurn[];
+  readonly reward: number;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly note?: string;
+  /** Step after which the weights were taken that sampled it. */
+  readonly weights: number;
+  /** Log-probabilities of all tokens under the KL penalty's reference, a segment each. */
+  readonly reference?: readonly Float32Array[];
+}
+
+/** An attempt that was lost to a fault, after all retries. */
+export interface LostRollout extends Place {
+  readonly fault: { readonly code: string; readonly message: string };
+}
+
+export type Attempt = Rollout | LostRollout;
+
+export const isLost = (attempt: Attempt): attempt is LostRollout => "fault" in attempt;
+
+/** A turn in a file: the prompt whole, or only what was added to the tokens before it. */
+interface TurnLine {
+  readonly prompt?: readonly number[];
+  readonly added?: readonly number[];
+  readonly tokens: readonly number[];
+  readonly logprobs: readonly number[];
+  readonly text: string;
+  readonly stop: "stop" | "length";
+}
+
+interface RolloutLine extends Omit<Rollout, "turns" | "reference"> {
+  readonly turns: readonly TurnLine[];
+  readonly reference?: readonly (readonly number[])[];
+}
+
+export type AttemptLine = RolloutLine | LostRollout;
+
+/** Numbers are written with all their digits, so that what is read is what was sampled. */
+export function toLine(attempt: Attempt): AttemptLine {
+  if (isLost(attempt)) return attempt;
+  const { turns, reference, ...rest } = attempt;
+  return {
+    ...rest,
+    turns: turns.map((turn, at) => turnLine(turn, turns[at - 1])),
+    ...(reference ? { reference: reference.map((values) => Array.from(values)) } : {}),
+  };
+}
+
+function turnLine({ prompt, tokens, logprobs, text, stop }: RolloutTurn, before: RolloutTurn | undefined): TurnLine {
+  const said = { tokens: Array.from(tokens), logprobs: Array.from(logprobs), text, stop };
+  const known = before && joined(before);
+  if (known && startsWith(prompt, known)) return { added: Array.from(prompt.subarray(known.length)), ...said };
+  return { prompt: Array.from(prompt), ...said };
+}
+
+export function fromLine(line: AttemptLine): Attempt {
+  if ("fault" in line) return line;
+  const { turns: lines, reference, ...rest } = line;
+  const turns: RolloutTurn[] = [];
+  for (const { prompt, added, tokens, logprobs, text, stop } of lines) {
+    const before = turns.at(-1);
+    const asked = prompt ?? [...(before ? joined(before) : []), ...(added ?? [])];
+    turns.push({
+      prompt: Int32Array.from(asked),
+      tokens: Int32Array.from(tokens),
+      logprobs: Float32Array.from(logprobs),
+      text,
+      stop,
+    });
+  }
+  return {
+    ...rest,
+    turns,
+    ...(reference ? { reference: reference.map((values) => Float32Array.from(values)) } : {}),
+  };
+}
+
+function joined({ prompt, tokens }: Turn): Int32Array {
+  const all = new Int32Array(prompt.length + tokens.length);
+  all.set(prompt);
+  all.set(tokens, prompt.length);
+  return all;
+}
+
+function startsWith(tokens: Int32Array, start: Int32Array): boolean {
+  return tokens.length >= start.length && start.every((token, at) => tokens[at] === token);
+}

@@ -1,0 +1,122 @@
+/** The groups of a step: those that were sampled before a crash are read, the others are played; each is written down whole. */
+import { fail } from "../../diagnostic.ts";
+import { writeFileWhole } from "../../files.ts";
+import { RUN_RECORD_VERSION } from "../../run-record.ts";
+import type { RlContext } from "./context.ts";
+import { type GroupRules, type JudgedGroup, judgeGroup } from "./groups.ts";
+import { playGroup } from "./play.ts";
+import { type Attempt, isLost, type LostRollout, type Rollout, toLine } from "./rollout.ts";
+import { RolloutFile, readRollouts, rolloutPath, setAside } from "./rollout-files.ts";
+import { segmentsOf } from "./segments.ts";
+
+export interface SampledStep {
+  /** By number of the group. They end in any order; the first fault of all rejects each that is not done. */
+  readonly groups: readonly Promise<JudgedGroup>[];
+  /** Rollouts that were there from before. */
+  readonly reused: number;
+  /** On disk when this returns. */
+  sync(): void;
+  close(): void;
+}
+
+export function rulesOf({ run }: RlContext): GroupRules {
+  const { advantage, min_group_size } = run.order.settings;
+  return { advantage, min_group_size, keepConstant: run.rl.keep_constant ?? false };
+}
+
+export async function sampleStep(context: RlContext, step: number): Promise<SampledStep> {
+  const { run } = context;
+  const { folder } = run.deps;
+  const tasks = run.tasksOf(step);
+  const known = knownGroups(context, step, tasks.length);
+  const file = new RolloutFile(folder, step);
+  const rules = rulesOf(context);
+  const { settings } = run.order;
+  const isWhole = known.size === tasks.length;
+  const sampler = isWhole ? undefined : await context.samplerOf(step);
+  const player =
+    sampler &&
+    context.player(sampler, step, {
+      environment: run.parts.environment,
+      sampling: settings.sampling,
+      seed: settings.seed,
+      templateKwargs: settings.template_kwargs,
+    });
+  const groups = tasks.map(async (task, group): Promise<JudgedGroup> => {
+    const before = known.get(group);
+    if (before || !player) return judgeGroup(before ?? [], rules);
+    const attempts = await playGroup(player, { step, group, task, count: settings.group_size });
+    const weighed = settings.kl_penalty > 0 ? await withReference(context, attempts) : attempts;
+    file.add(weighed);
+    run.at("rollouts:group");
+    return judgeGroup(weighed, rules);
+  });
+  // Whoever waits for one of them sees its fault; the others' must not count as unhandled.
+  for (const group of groups) group.catch(() => {});
+  const reused = [...known.values()].reduce((sum, attempts) => sum + attempts.length, 0);
+  return { groups, reused, sync: () => file.sync(), close: () => file.close() };
+}
+
+/** Whole groups in the step's file, if the weights that sampled them are the very ones that are there now. */
+function knownGroups({ run, lineage }: RlContext, step: number, count: number): Map<number, readonly Attempt[]> {
+  const { folder } = run.deps;
+  const { open, samplers } = run.record.journal.state;
+  // Of a restored checkpoint the weights are exact; of later steps that are done again they are where the server computes the same
+  // every time.
+  const isExact = samplers.has(step) || step === (open?.step ?? 0) + 1 || lineage.kind === "embedded";
+  if (!isExact) {
+    setAside(folder, step);
+    return new Map();
+  }
+  const { group_size } = run.order.settings;
+  const groups = new Map<number, Attempt[]>();
+  for (const attempt of readRollouts(folder, step)) {
+    const group = groups.get(attempt.group) ?? [];
+    group[attempt.index] = attempt;
+    groups.set(attempt.group, group);
+  }
+  const isWhole = (group: readonly Attempt[]) => group.length === group_size && !group.includes(undefined as never);
+  return new Map([...groups].filter(([at, group]) => at < count && isWhole(group)));
+}
+
+/** Adds what the reference thinks of each token. */
+async function withReference(context: RlContext, attempts: readonly Attempt[]): Promise<readonly Attempt[]> {
+  const sampler = await context.reference();
+  return Promise.all(
+    attempts.map(async (attempt) => {
+      if (isLost(attempt)) return attempt;
+      const segments = segmentsOf(attempt.turns);
+      const options = context.waiting("the reference");
+      const reference = await Promise.all(segments.map(({ tokens }) => sampler.logprobs(tokens, options)));
+      return { ...attempt, reference } satisfies Rollout;
+    }),
+  );
+}
+
+/**
+ * Stops the run where more of a step was lost than is tolerated. What was lost is then taken out of the step's file, so that a
+ * resumed run tries it again.
+ */
+export function checkLosses({ run }: RlContext, step: number): readonly LostRollout[] {
+  const attempts = readRollouts(run.deps.folder, step);
+  const lost = attempts.filter(isLost);
+  const { max_failure_rate } = run.rl;
+  if (attempts.length === 0 || lost.length <= max_failure_rate * attempts.length) return lost;
+  const faulty = new Set(lost.map(({ group }) => group));
+  const kept = attempts.filter(({ group }) => !faulty.has(group)).map(toLine);
+  const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...kept].map((line) => `${JSON.stringify(line)}\n`);
+  writeFileWhole(rolloutPath(run.deps.folder, step), lines.join(""));
+  const share = Math.round((100 * lost.length) / attempts.length);
+  const detail = `${lost.length} of the ${attempts.length} answers of step ${step} (${share} %) were lost to faults; max_failure_rate of ${run.order.address} tolerates ${Math.round(100 * max_failure_rate)} %. Most often: ${mostFrequent(lost)}`;
+  return fail("RL8101", detail, { address: run.order.address });
+}
+
+/** The fault that most were lost to, in its own words. */
+export function mostFrequent(lost: readonly LostRollout[]): string {
+  const counts = new Map<string, number>();
+  for (const { fault } of lost) {
+    const words = `${fault.message.replace(/\.?$/, ".")} (${fault.code})`;
+    counts.set(words, (counts.get(words) ?? 0) + 1);
+  }
+  return [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
+}
