@@ -20,10 +20,11 @@ import {
   datasetIdentity,
   IMPORTER_VERSION,
   identityDigest,
+  sourceFiles,
 } from "./identity.ts";
 import { formatNamed } from "./registry.ts";
 import type { RejectedRow } from "./row.ts";
-import { findSources, openSource, type SourceFile } from "./sources.ts";
+import { openSource, type SourceFile } from "./sources.ts";
 import { describeRejected, type ImportStatistics, Tally } from "./tally.ts";
 
 export const MANIFEST_VERSION = 1;
@@ -85,7 +86,7 @@ export async function importDataset(request: DatasetRequest, context: ImportCont
   if (done) return done;
 
   const tally = new Tally();
-  const reader = new HashedSources(await findSources(request.from, request.baseFolder, place), tally, request);
+  const reader = new HashedSources(await sourceFiles(request, place), tally, request);
   const temporary = temporaryName(join(outFolder, "import"));
   try {
     await mkdir(temporary, { recursive: true });

@@ -5,7 +5,7 @@ import type { SourceRange } from "../diagnostic.ts";
 import { type Digest, digestFile, digestJson } from "../digest.ts";
 import type { ImportOptions } from "./options.ts";
 import { defaultDedupe, formatNamed } from "./registry.ts";
-import { findSources, unreadable } from "./sources.ts";
+import { findSources, type SourceFile, unreadable } from "./sources.ts";
 import { TABLE_VERSION, tableForm } from "./tables.ts";
 
 /** Raised whenever equal sources and options would give other rows than before. */
@@ -16,6 +16,8 @@ export interface DatasetRequest {
   readonly format: string;
   /** Files or globs. */
   readonly from: readonly string[];
+  /** The files that `from` stands for, where something else found and digested them (a hub); they may not be here yet. */
+  readonly pinned?: readonly DatasetSource[];
   /** Where relative names of `from` start. Absolute. */
   readonly baseFolder: string;
   readonly options: ImportOptions;
@@ -79,14 +81,23 @@ function withoutDefault(format: string, options: ImportOptions): ImportOptions {
   return format !== "auto" && dedupe === defaultDedupe(formatNamed(format)) ? rest : options;
 }
 
+/** The files to read. Fails with RL6001 or RL6002. */
+export async function sourceFiles(
+  { from, baseFolder, pinned }: Pick<DatasetRequest, "from" | "baseFolder" | "pinned">,
+  place: DiagnosticPlace = {},
+): Promise<readonly SourceFile[]> {
+  return pinned ?? findSources(from, baseFolder, place);
+}
+
 /** Hashes the sources. Fails with RL6001 or RL6002 where a file is missing or a glob matches nothing. */
 export async function datasetIdentity(
   request: DatasetRequest,
   context: IdentityContext = {},
 ): Promise<DatasetIdentity> {
+  if (request.pinned) return { digest: identityDigest(request, request.pinned), sources: request.pinned };
   const digestOf = context.digestFile ?? ((path: string) => digestFile(path, context.signal));
   const sources: DatasetSource[] = [];
-  for (const { name, path } of await findSources(request.from, request.baseFolder, context)) {
+  for (const { name, path } of await sourceFiles(request, context)) {
     try {
       sources.push({ name, path, digest: await digestOf(path), bytes: (await stat(path)).size });
     } catch (error) {

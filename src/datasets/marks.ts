@@ -47,6 +47,22 @@ export class MarkedBytes {
     this.#mark(this.bytes.write(text, 0));
   }
 
+  /** Makes room for so many bytes, of which there are none yet; `append` adds to them without marks. */
+  clear(room: number): void {
+    this.#reserve(room);
+    this.length = 0;
+  }
+
+  append(source: Uint8Array, start: number, end: number): void {
+    this.bytes.set(source.subarray(start, end), this.length);
+    this.length += end - start;
+  }
+
+  /** At most three bytes for each UTF-16 unit. */
+  appendText(text: string): void {
+    this.length += this.bytes.write(text, this.length);
+  }
+
   /** XXH64 of bytes [start, end). */
   hash(start: number, end: number, seed: bigint): bigint {
     return this.#kernels.hash(TABLES + start, end - start, seed);

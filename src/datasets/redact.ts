@@ -83,23 +83,40 @@ export class Redactor {
     return this.#always | this.#suspicion.of(marked, start, end);
   }
 
+  /** Of the last suspicion: see there. */
+  get windows(): readonly number[] {
+    return this.#suspicion.windows;
+  }
+
   #suspicionOf(text: string): number {
     this.#scratch.encode(text);
     return this.suspicion(this.#scratch, 0, this.#scratch.length);
   }
 
   /** A text with placeholders. */
-  text(text: string, suspicion = this.#suspicionOf(text)): string {
-    const once = this.once(text, suspicion);
-    // What is replaced may leave something beside it that now stands alone, so a second look follows.
-    return once === text ? text : this.#replace(once, this.#suspicionOf(once), this.#placeholder);
+  text(text: string): string {
+    const suspicion = this.#suspicionOf(text);
+    const pieces = [text];
+    if (suspicion === 0 || !this.pieces(pieces, suspicion)) this.#clean.add(text);
+    return pieces[0] as string;
   }
 
-  /** The first of the two looks. */
-  once(text: string, suspicion: number): string {
-    const once = this.#replace(text, suspicion, this.#placeholder);
-    if (once === text) this.#clean.add(text);
-    return once;
+  /** Puts placeholders into pieces of one text; false where there was nothing to replace. */
+  pieces(pieces: string[], suspicion: number): boolean {
+    const given = [...pieces];
+    this.#replaceIn(pieces, suspicion);
+    // What is replaced may leave something beside it that now stands alone, so a second look follows.
+    let second = 0;
+    for (const [i, piece] of pieces.entries()) if (piece !== given[i]) second |= this.#suspicionOf(piece);
+    if (second !== 0) this.#replaceIn(pieces, second);
+    return pieces.some((piece, i) => piece !== given[i]);
+  }
+
+  #replaceIn(pieces: string[], suspicion: number): void {
+    for (const detector of this.#detectors) {
+      if ((detector.suspect & suspicion) === 0) continue;
+      for (const [i, piece] of pieces.entries()) pieces[i] = replaceAll(piece, detector, this.#placeholder);
+    }
   }
 
   /** The conversation with placeholders; keys of objects stay as they are. */
@@ -113,10 +130,14 @@ export class Redactor {
     const found = new Set<string>();
     const look = (text: string): string => {
       if (this.#clean.has(text)) return text;
-      this.#replace(text, this.#suspicionOf(text), (type) => {
-        found.add(type);
-        return "";
-      });
+      const suspicion = this.#suspicionOf(text);
+      for (const detector of this.#detectors) {
+        if ((detector.suspect & suspicion) === 0) continue;
+        replaceAll(text, detector, (type) => {
+          found.add(type);
+          return "";
+        });
+      }
       return text;
     };
     mapStrings(conversation, look, look);
@@ -134,14 +155,6 @@ export class Redactor {
     this.#names.set(key, name);
     return name;
   };
-
-  #replace(given: string, suspicion: number, placeholder: Placeholder): string {
-    let result = given;
-    if (suspicion === 0) return result;
-    for (const detector of this.#detectors)
-      if ((detector.suspect & suspicion) !== 0) result = replaceAll(result, detector, placeholder);
-    return result;
-  }
 }
 
 type Placeholder = (type: string, value: string) => string;

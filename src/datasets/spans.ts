@@ -7,7 +7,7 @@ import { SpanConditions } from "./conditions.ts";
 import { type ConversationKeys, extendedKey, foldKey, type Key, kindOf, pointOf } from "./keys.ts";
 import { MarkedBytes, nextMark } from "./marks.ts";
 import { DEFAULT_TEST_SHARE, needsKeys, type ReadPlan } from "./options.ts";
-import { POINTS } from "./redact/suspicion.ts";
+import { POINTS, WITHIN_WORDS } from "./redact/suspicion.ts";
 import type { RedactionCounts } from "./redact.ts";
 import { type Redactor, SurvivedError } from "./redact.ts";
 import { type RejectedRow, skipped } from "./row.ts";
@@ -116,7 +116,7 @@ export class SpanReader {
     this.#conditions = conditions;
     this.#split = split && { isTest: split === "test", share: test_share ?? DEFAULT_TEST_SHARE };
     this.#marked = new MarkedBytes(redactor && POINTS);
-    this.#scratch = new MarkedBytes(redactor && POINTS);
+    this.#scratch = new MarkedBytes();
   }
 
   /** Undefined where the plan asks for more than spans can tell. */
@@ -269,18 +269,19 @@ export class SpanReader {
     return start < stop && first > 0x20 && first < 0x7f && first !== 0x5c;
   }
 
-  #textOf({ start, stop }: Turn): string {
+  /** The text whose canonical JSON stands in bytes [start, stop). */
+  #textOf(start: number, stop: number): string {
     const { bytes, stops } = this.#marked;
     // Without an escape in it, a string is its own text.
     if (nextMark(stops, start, stop) === stop) return bytes.toString("utf8", start, stop);
-    return JSON.parse(bytes.toString("utf8", start - 1, stop + 1)) as string;
+    return JSON.parse(`"${bytes.toString("utf8", start, stop)}"`) as string;
   }
 
   #isOnSide(turns: readonly Turn[]): boolean {
     const question = turns.findIndex(({ role }) => role.role === "user");
     let key: Key = 0n;
     for (const turn of turns.slice(0, question < 0 ? 1 : question + 1))
-      key = this.#folded(key, turn, turn.isCanonical ? undefined : JSON.stringify(this.#textOf(turn)));
+      key = this.#folded(key, turn, turn.isCanonical ? undefined : JSON.stringify(this.#textOf(turn.start, turn.stop)));
     return pointOf(key) < (this.#split?.share as number) === this.#split?.isTest;
   }
 
@@ -319,27 +320,43 @@ export class SpanReader {
     const redactor = this.#redactor;
     const suspicion = isCanonical ? (redactor?.suspicion(this.#marked, start, stop) ?? 0) : 0;
     if (isCanonical && suspicion === 0) return onLine;
-    const text = this.#textOf(turn);
-    if (!redactor) return this.#made(text);
-    if (!isCanonical) {
-      const clean = redactor.text(text);
-      if (clean !== text) changed.push(clean);
-      return this.#made(clean);
-    }
-    const once = redactor.once(text, suspicion);
-    if (once === text) return onLine;
-    const made = this.#made(once);
-    const second = redactor.suspicion(made.marked, made.start, made.stop);
-    if (second === 0) return made;
-    const twice = redactor.once(once, second);
-    changed.push(twice);
-    return twice === once ? made : this.#made(twice);
+    if (redactor && isCanonical && (suspicion & ~WITHIN_WORDS) === 0)
+      return this.#redactedInWindows(redactor, suspicion, turn, changed) ?? onLine;
+    const text = this.#textOf(start, stop);
+    const clean = redactor?.text(text) ?? text;
+    if (clean === text && isCanonical) return onLine;
+    if (clean !== text) changed.push(clean);
+    const literal = JSON.stringify(clean);
+    this.#scratch.clear(literal.length * 3);
+    this.#scratch.appendText(literal);
+    return { marked: this.#scratch, start: 1, stop: this.#scratch.length - 1 };
   }
 
-  #made(text: string): Span {
-    const marked = this.#scratch;
-    marked.encode(JSON.stringify(text));
-    return { marked, start: 1, stop: marked.length - 1 };
+  /** Puts content together from what lies between windows and what redaction makes of them; undefined where that changes nothing. */
+  #redactedInWindows(
+    redactor: Redactor,
+    suspicion: number,
+    { start, stop }: Turn,
+    changed: string[],
+  ): Span | undefined {
+    const windows = [...redactor.windows];
+    const pieces: string[] = [];
+    for (let i = 0; i < windows.length; i += 2)
+      pieces.push(this.#textOf(windows[i] as number, windows[i + 1] as number));
+    if (!redactor.pieces(pieces, suspicion)) return undefined;
+    const { bytes } = this.#marked;
+    const scratch = this.#scratch;
+    const literals = pieces.map((piece) => JSON.stringify(piece).slice(1, -1));
+    scratch.clear(stop - start + 2 + literals.reduce((sum, literal) => sum + literal.length * 3, 0));
+    let copied = start - 1;
+    for (const [i, literal] of literals.entries()) {
+      scratch.append(bytes, copied, windows[2 * i] as number);
+      scratch.appendText(literal);
+      copied = windows[2 * i + 1] as number;
+    }
+    scratch.append(bytes, copied, stop + 1);
+    changed.push(...pieces);
+    return { marked: scratch, start: 1, stop: scratch.length - 1 };
   }
 
   #checkSurvivors(texts: readonly string[]): void {

@@ -33,6 +33,10 @@ const content = fc.oneof(
         "mail ada@example.org",
         "+44 20 7946 0958",
         "10.1.2.3",
+        "646.555.1234",
+        "2001:db8::1:2",
+        "the words go on and on ".repeat(8),
+        "version ",
         'password: "hunter22"',
         "ghp_0123456789abcdefghijklmnopqrstuvwxyz",
         " ",
@@ -40,7 +44,7 @@ const content = fc.oneof(
         "é",
         '"',
       ),
-      { minLength: 1, maxLength: 4 },
+      { minLength: 1, maxLength: 8 },
     )
     .map((parts) => parts.join("")),
   fc.string({

@@ -48,6 +48,21 @@ export const POINTS = pairTables([
   { byte: { low: [0, 1, 3], high: [4, 5] }, next: { low: ALL, high: [4, 5] } },
 ]);
 
+/** What no match of goes over a space between two letters: these are looked for in windows around what is suspected. */
+export const WITHIN_WORDS =
+  SUSPECT.jwt |
+  SUSPECT.key |
+  SUSPECT.inUrl |
+  SUSPECT.email |
+  SUSPECT.card |
+  SUSPECT.ipv4 |
+  SUSPECT.ipv6 |
+  SUSPECT.nanpPhone |
+  SUSPECT.phone;
+
+/** What detectors may look at beside a match, in bytes: twelve characters, each at most an escape of six. */
+const BESIDE = 80;
+
 /** Classes of bytes: 1 digit, 2 letter, 4 underscore or dash, 8 between digits of a number, 16 hexadecimal, 32 beyond ASCII. */
 const CLASS = new Uint8Array(256).fill(32, 128);
 const addClass = (bit: number, text: string): void => {
@@ -80,6 +95,8 @@ export class Suspicion {
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
+  /** Of the last text: windows that hold all that is suspected, if that is `WITHIN_WORDS`; start and end of each in turn. */
+  readonly windows: number[] = [];
   /** After the last run of groups that was looked at, so that none is looked at twice. */
   #groupsEnd = 0;
 
@@ -89,6 +106,7 @@ export class Suspicion {
     this.#start = start;
     this.#end = end;
     this.#groupsEnd = start;
+    this.windows.length = 0;
     let found = 0;
     let numberEnd = 0;
     if (start >= end) return found;
@@ -102,7 +120,7 @@ export class Suspicion {
         // The commonest points first. What is read outside of the text can only add to the suspicion.
         if (byte === 0x2e || byte === 0x2d || byte === 0x5f) {
           if (BEFORE_SEPARATOR[((bytes[at - 2] as number) << 8) | (bytes[at - 1] as number)] !== 1) continue;
-          if (at < end && this.#runsOn(at + 1, 9)) found |= SUSPECT.key;
+          if (at < end && this.#runsOn(at + 1, 9)) found |= this.#suspect(SUSPECT.key, at, at);
         } else if (byte === 0x62) {
           const third = (bytes[at + 2] as number) | 0x20;
           if ((third === 0x61 || third === 0x73) && at < end) found |= this.#scheme(at);
@@ -110,13 +128,36 @@ export class Suspicion {
         else if (byte >= 0x30 && byte <= 0x39) {
           if (at < numberEnd) continue;
           numberEnd = this.#numberEnd(at);
-          found |= this.#number(at, numberEnd);
-        } else found |= this.#other(byte, at);
+          found |= this.#suspect(this.#number(at, numberEnd), at, numberEnd);
+        } else found |= this.#suspect(this.#other(byte, at), at, at);
       }
       word += 1;
       if (word > last) return found;
       bits = points[word] as number;
     }
+  }
+
+  /** Adds the surroundings of bytes [from, to) to the windows. */
+  #suspect(found: number, from: number, to: number): number {
+    if (found === 0) return 0;
+    const { windows } = this;
+    const known = windows.at(-1) ?? this.#start;
+    if (to + BESIDE <= known) return found;
+    let start = from - BESIDE;
+    while (start > known && !this.#isBetweenWords(start)) start -= 1;
+    let end = to + BESIDE;
+    while (end < this.#end && !this.#isBetweenWords(end)) end += 1;
+    end = Math.min(end, this.#end);
+    if (windows.length > 0 && start <= known) windows[windows.length - 1] = end;
+    else windows.push(Math.max(start, this.#start), end);
+    return found;
+  }
+
+  /** At a space between two small letters. */
+  #isBetweenWords(at: number): boolean {
+    const bytes = this.#bytes;
+    const [before, after] = [bytes[at - 1] as number, bytes[at + 1] as number];
+    return bytes[at] === 0x20 && before >= 0x61 && before <= 0x7a && after >= 0x61 && after <= 0x7a;
   }
 
   #at(at: number): number {
