@@ -2,17 +2,22 @@
 import { RlcliError } from "../diagnostic.ts";
 import type { CommandContext } from "./context.ts";
 import { DEFAULT_SPEC_FILE, type SpecOptions } from "./options.ts";
-import { type OpenProject, openProject } from "./project.ts";
+import { type OpenOptions, type OpenProject, openProject } from "./project.ts";
 import { parseVariables } from "./spec.ts";
 
 /** The project that the flags name, whole: warnings are printed, errors thrown. */
-export async function openWith(context: CommandContext, options: Partial<SpecOptions>): Promise<OpenProject> {
+export async function openWith(
+  context: CommandContext,
+  options: Partial<SpecOptions>,
+  more: Pick<OpenOptions, "lockMode"> = {},
+): Promise<OpenProject> {
   const open = await openProject({
     files: options.file ?? [DEFAULT_SPEC_FILE],
     variables: parseVariables(options.var ?? []),
     variableFiles: options.varFile ?? [],
     env: context.env,
     cwd: context.cwd,
+    ...more,
   });
   if (open.spec === undefined) throw new RlcliError(open.diagnostics);
   context.report(open.diagnostics);

@@ -7,6 +7,7 @@ import { type Diagnostic, hasErrors } from "../diagnostic.ts";
 import { type Refreshed, refresh } from "../engine/refresh.ts";
 import type { Kinds, ProjectContext } from "../kind.ts";
 import { kinds } from "../kinds/registry.ts";
+import { LOCK_FILE, Lock, type LockMode } from "../lock.ts";
 import { type PlanResult, planChanges } from "../plan/plan.ts";
 import type { Spec, SpecInput } from "../spec.ts";
 import { LocalStateStore } from "../state/backends/local.ts";
@@ -20,6 +21,8 @@ export interface OpenOptions {
   readonly variableFiles: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** What may happen to `rlcli.lock`; by default missing names are added, unless CI is set. */
+  readonly lockMode?: LockMode;
 }
 
 export interface OpenProject {
@@ -40,7 +43,7 @@ export async function openProject(options: OpenOptions): Promise<OpenProject> {
 
 /** The state of a folder, also where its spec is gone or does not load. */
 export function openFolder(
-  options: Pick<OpenOptions, "cwd" | "env">,
+  options: Pick<OpenOptions, "cwd" | "env" | "lockMode">,
   spec?: Spec,
 ): Omit<OpenProject, "diagnostics" | "spec"> {
   const folder = spec?.folder ?? options.cwd;
@@ -51,9 +54,20 @@ export function openFolder(
     dataFolder,
     cacheFolder: cacheFolder(options.env),
     env: options.env,
+    ...(spec ? { lock: new Lock(join(folder, LOCK_FILE), lockModeOf(options, folder)) } : {}),
   };
   return { context, store: new LocalStateStore(join(dataFolder, "state")), kinds };
 }
+
+/** Where a program works on what was reviewed, nothing is to be resolved anew; a verb without a spec has nothing to review. */
+function lockModeOf({ env, lockMode }: Pick<OpenOptions, "env" | "lockMode">, folder: string): LockMode {
+  if (lockMode !== undefined) return lockMode;
+  const isCi = !/^(|0|false)$/i.test(env.CI ?? "");
+  return isCi && !isAdhocFolder(folder) ? "locked" : "add";
+}
+
+/** Where the specs of verbs lie (`adhoc.ts`). */
+const isAdhocFolder = (folder: string): boolean => /[\\/]\.rlcli[\\/]adhoc[\\/][^\\/]+$/.test(folder);
 
 /** Built-in models and the like: shared by projects, safe to delete. */
 export function cacheFolder(env: Readonly<Record<string, string | undefined>>): string {

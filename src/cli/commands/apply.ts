@@ -46,7 +46,7 @@ export async function destroy(context: CommandContext, flags: ApplyFlags): Promi
 }
 
 export async function applyFresh(context: CommandContext, options: PlanOptions, flags: ApplyFlags): Promise<ExitCode> {
-  const { open, planned } = await makePlan(context, options);
+  const { open, planned } = await makePlan(context, options, flags);
   if (!planned.isValid) {
     reportFailure(context, planned.diagnostics);
     return EXIT.failed;
@@ -75,7 +75,7 @@ async function applySaved(context: CommandContext, name: string, flags: ApplyFla
     );
   }
   const saved = decodePlan(text, name);
-  const { open, planned } = await makePlan(context, saved.options);
+  const { open, planned } = await makePlan(context, saved.options, flags);
   const stale = checkStale(saved, { lineage: planned.lineage, records: planned.records, inputs: planned.inputs });
   if (hasErrors(stale)) throw new RlcliError(stale);
   if (!planned.isValid) {

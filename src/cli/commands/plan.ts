@@ -16,6 +16,8 @@ export interface PlanFlags extends Partial<SpecOptions> {
   readonly target?: readonly string[];
   readonly replace?: readonly string[];
   readonly destroy?: boolean;
+  /** Whether names that rlcli.lock lacks are an error; where neither is said, CI decides. */
+  readonly locked?: boolean;
 }
 
 export interface PlanCommandFlags extends PlanFlags {
@@ -25,7 +27,7 @@ export interface PlanCommandFlags extends PlanFlags {
 
 export async function plan(context: CommandContext, flags: PlanCommandFlags): Promise<ExitCode> {
   const options = planOptions(flags);
-  const { open, planned } = await makePlan(context, options);
+  const { open, planned } = await makePlan(context, options, flags);
   if (!planned.isValid) {
     reportFailure(context, planned.diagnostics);
     return EXIT.failed;
@@ -62,6 +64,7 @@ export function toAddress(text: string): Address {
 export async function makePlan(
   context: CommandContext,
   options: PlanOptions,
+  { locked }: Pick<PlanFlags, "locked"> = {},
 ): Promise<{ open: OpenProject; planned: PlannedProject }> {
   const open = await openProject({
     files: options.files,
@@ -69,6 +72,7 @@ export async function makePlan(
     variableFiles: options.variableFiles,
     cwd: context.cwd,
     env: context.env,
+    ...(locked === undefined ? {} : { lockMode: locked ? "locked" : "add" }),
   });
   if (!open.spec) throw new RlcliError(open.diagnostics);
   const signal = context.outputClosed;

@@ -1,13 +1,20 @@
-/** Commands that plan and do: plan, apply, destroy, train. */
-import { Option } from "commander";
+/** Commands that plan and do: plan, apply, destroy, lock, train. */
+import { type Command, Option } from "commander";
 import type { ApplyFlags } from "../commands/apply.ts";
+import type { LockFlags } from "../commands/lock.ts";
 import type { PlanCommandFlags } from "../commands/plan.ts";
 import type { TrainFlags } from "../commands/train.ts";
 import { bindSpecOptions, positive, repeat, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
+/** Commands that plan may add names to rlcli.lock. */
+const bindLock = (command: Command): Command =>
+  command
+    .option("--locked", "fail where rlcli.lock lacks a name, rather than adding it (default where CI is set)")
+    .option("--no-locked", "add what rlcli.lock lacks, also where CI is set");
+
 const registerPlan: Register = (program, run) => {
-  bindSpecOptions(program.command("plan"))
+  bindLock(bindSpecOptions(program.command("plan")))
     .summary("show what apply would do, and why")
     .description("Compares the spec with what was applied and with what is really there. Changes nothing.")
     .option("--target <address>", "plan only this and what it needs; may be repeated", repeat)
@@ -21,7 +28,7 @@ const registerPlan: Register = (program, run) => {
 };
 
 const registerApply: Register = (program, run) => {
-  bindSpecOptions(program.command("apply"))
+  bindLock(bindSpecOptions(program.command("apply")))
     .summary("make it so")
     .description(
       "Plans, asks, and carries the plan out. A first Ctrl-C stops at the end of a step with a checkpoint, a second at once; either way the next apply resumes.",
@@ -48,6 +55,19 @@ const registerDestroy: Register = (program, run) => {
     .option("-y, --auto-approve", "do not ask")
     .action((flags: ApplyFlags) =>
       run(async (context) => (await import("../commands/apply.ts")).destroy(context, flags)),
+    );
+};
+
+const registerLock: Register = (program, run) => {
+  bindSpecOptions(program.command("lock"))
+    .summary("pin what moving names stand for")
+    .description(
+      "Writes rlcli.lock: the commit and the files that each name on a hub (hf://…) stands for. Commit it with the spec. Adds what is missing and leaves out what nothing needs; with --upgrade, asks again.",
+    )
+    .argument("[address]", "with --upgrade: only this block, for example dataset.gsm8k")
+    .option("--upgrade", "move names to what they stand for now")
+    .action((address: string | undefined, flags: LockFlags) =>
+      run(async (context) => (await import("../commands/lock.ts")).lock(context, address, flags)),
     );
 };
 
@@ -91,4 +111,10 @@ const registerTrain: Register = (program, run) => {
     );
 };
 
-export const WORK_COMMANDS: readonly Register[] = [registerPlan, registerApply, registerDestroy, registerTrain];
+export const WORK_COMMANDS: readonly Register[] = [
+  registerPlan,
+  registerApply,
+  registerDestroy,
+  registerLock,
+  registerTrain,
+];
