@@ -193,5 +193,6 @@ export class Session {
 const loraConfig = ({ loraRank, seed, layers }: ModelOptions) => ({
   rank: loraRank,
   ...(seed === undefined ? {} : { seed }),
-  ...(layers && { train_attn: layers.attention, train_mlp: layers.mlp, train_unembed: layers.unembedding }),
+  ...(layers &&
+    loraRank > 0 && { train_attn: layers.attention, train_mlp: layers.mlp, train_unembed: layers.unembedding }),
 });

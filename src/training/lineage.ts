@@ -152,10 +152,13 @@ async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerCo
   return { session, model };
 }
 
+/** What every kind of server can adapt, so that a run is the same on all. */
+const ADAPTED = { attention: true, mlp: true, unembedding: false };
+
 function createModel({ order }: Run, session: Session): Promise<TrainingModel> {
   const { lora_rank, seed } = order.settings;
   const metadata = { run: order.address, generation: order.generation, incarnation: String(order.incarnation) };
-  const options = { baseModel: order.model, loraRank: lora_rank, seed, metadata };
+  const options = { baseModel: order.model, loraRank: lora_rank, seed, metadata, layers: ADAPTED };
   return session.createModel(options, { deadlineMs: WORK_LIMIT_MS });
 }
 

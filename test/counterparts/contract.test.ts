@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
+  createCleanModel,
   type Datum,
   type Loss,
   planStep,
@@ -260,6 +261,21 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     const fresh = await (await other.sampler()).result();
     await (await fresh.sample(request)).result();
     await other.unload();
+  }, 120_000);
+
+  it("creates a model without the gradients that another client left in its slot", async () => {
+    const others = await client.createSession({ tags: ["contract", "careless"] });
+    const careless = await others.createModel({ baseModel: modelFolder, loraRank: 4 });
+    await (await careless.forwardBackward([datum([5, 6, 7, 8, 9])], CE)).result();
+    await careless.unload();
+    const options = { baseModel: modelFolder, loraRank: 4, seed: 7 };
+    const { model: clean, staleGradNorm } = await createCleanModel(session, kind, options);
+    if (kind === "embedded") expect(staleGradNorm).toBeUndefined();
+    else expect(staleGradNorm).toBeGreaterThan(0);
+    const metrics = await (await clean.optimStep({ learning_rate: 0 })).result();
+    expect(Object.entries(metrics).find(([name]) => name.includes("grad_norm"))![1]).toBe(0);
+    await clean.unload();
+    await others.finish();
   }, 120_000);
 
   it("trains a supervised run of rlcli, which is stopped and goes on", async () => {

@@ -1,6 +1,6 @@
 /** The Python environments that `test/counterparts/setup` makes, as far as they are there. */
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 
@@ -18,19 +18,38 @@ export function sdkFolder(version: string): string | undefined {
 
 export const hasPython = existsSync(python);
 
+const cookbook = join(cache, "cookbook");
+
+/** Python with tinker-cookbook; undefined where that is not wholly installed. */
+export const cookbookPython =
+  existsSync(cookbook) && readdirSync(cookbook).some((name) => name.startsWith("complete-"))
+    ? join(cookbook, "bin/python")
+    : undefined;
+
 export interface PythonRun {
   readonly code: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
+export interface PythonOptions {
+  readonly pythonPath?: string;
+  readonly timeoutMs: number;
+}
+
 /** Runs a script of this folder; it is killed after `timeoutMs`. */
-export function runPython(
-  script: string,
+export function runPython(script: string, args: readonly string[], options: PythonOptions): Promise<PythonRun> {
+  return runCommand(python, [new URL(script, import.meta.url).pathname, ...args], options);
+}
+
+/** Runs a Python as it is given, in a folder; it is killed after `timeoutMs`. */
+export function runCommand(
+  command: string,
   args: readonly string[],
-  { pythonPath, timeoutMs }: { readonly pythonPath?: string; readonly timeoutMs: number },
+  { pythonPath, timeoutMs, cwd, env }: PythonOptions & { readonly cwd?: string; readonly env?: NodeJS.ProcessEnv },
 ): Promise<PythonRun> {
-  const child = spawn(python, [new URL(script, import.meta.url).pathname, ...args], {
+  const child = spawn(command, args, {
+    ...(cwd ? { cwd } : {}),
     env: {
       ...process.env,
       // Nothing of these tests may reach beyond this machine.
@@ -38,6 +57,7 @@ export function runPython(
       TINKER_TELEMETRY: "0",
       PYTHONWARNINGS: "ignore",
       ...(pythonPath ? { PYTHONPATH: pythonPath } : {}),
+      ...env,
     },
     timeout: timeoutMs,
     killSignal: "SIGKILL",

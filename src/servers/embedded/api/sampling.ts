@@ -11,7 +11,7 @@ import type { RouteTable } from "./router.ts";
 import type { ApiState, SamplerEntry, Session } from "./state.ts";
 import { checkBaseModel } from "./training.ts";
 
-type Source = Pick<SamplerEntry, "modelPath" | "source">;
+type Source = Pick<SamplerEntry, "modelPath" | "source" | "unnamedOf">;
 
 export function samplingRoutes(state: ApiState): RouteTable {
   return {

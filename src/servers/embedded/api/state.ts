@@ -14,6 +14,8 @@ import { HttpError, refuse } from "./errors.ts";
 import { type FutureResult, Futures } from "./futures.ts";
 import { CallNumbers, type CallOrder } from "./order.ts";
 
+/** Unnamed sampler weights of one model that are kept, newest first. */
+const MOST_UNNAMED = 64;
 /** How long ended sessions are still known as such, beyond their last sign of life. */
 const FORGET_MS = 3_600_000;
 
@@ -72,6 +74,10 @@ export interface SamplerEntry {
   readonly completions: Map<number, Completions>;
   /** Clones that have asked for their number. */
   clones: number;
+  /** The model whose unnamed weights it samples. */
+  readonly unnamedOf?: string;
+  /** Whether those are gone, because newer ones took their place. */
+  isDropped?: boolean;
 }
 
 /** The body of a submit's answer. */
@@ -133,6 +139,8 @@ export class ApiState {
   sampler(id: string): SamplerEntry {
     const sampler = this.samplers.get(id) ?? refuse(404, `Sampling session ${id} not found`);
     this.session(sampler.session.id);
+    if (sampler.isDropped)
+      refuse(410, `The weights of sampling session ${id} had no name and are dropped: newer ones took their place.`);
     return sampler;
   }
 
@@ -214,6 +222,15 @@ export class ApiState {
       }
     }
     this.futures.sweep((id) => this.sessions.get(id)?.status === "live");
+  }
+
+  /** Drops a model's oldest unnamed weights beyond a number: a long run saves them at every step. */
+  pruneUnnamed(model: ModelEntry): void {
+    const kept = model.session.samplers.filter(({ unnamedOf, isDropped }) => unnamedOf === model.id && !isDropped);
+    for (const sampler of kept.slice(0, -MOST_UNNAMED)) {
+      sampler.isDropped = true;
+      rmSync(this.unnamedFolder(model, sampler.id), { recursive: true, force: true });
+    }
   }
 
   /** Folder of a session's unnamed sampler weights below a model's run. */

@@ -130,8 +130,7 @@ function readLora(body: Fields, mostRank: number): LoraSettings | null {
     seed: config.optionalInteger("seed") ?? 0,
     attention: config.optionalBoolean("train_attn") ?? true,
     mlp: config.optionalBoolean("train_mlp") ?? true,
-    // Other servers of this protocol never adapt it, so a client that says nothing gets the same from all.
-    unembedding: config.optionalBoolean("train_unembed") ?? false,
+    unembedding: config.optionalBoolean("train_unembed") ?? true,
   };
   if (!lora.attention && !lora.mlp && !lora.unembedding)
     refuse(400, "An adapter needs at least one of train_attn, train_mlp and train_unembed.");

@@ -93,7 +93,8 @@ function saveUnnamed(state: ApiState, { body, digest }: ApiRequest, model: Model
   const folder = state.unnamedFolder(model, samplerId);
   return state.submitInOrder(model, seq, callDigest, async () => {
     await state.computer.run({ op: "saveUnnamed", model: model.id, folder });
-    addSampler(state, model.session, samplerSeq, { modelPath: null, source: { folder } });
+    addSampler(state, model.session, samplerSeq, { modelPath: null, source: { folder }, unnamedOf: model.id });
+    state.pruneUnnamed(model);
     const result = { path: null, sampling_session_id: samplerId, type: "save_weights_for_sampler" };
     return { type: "json", body: result };
   });
