@@ -31,9 +31,14 @@ export class World {
     return spec;
   }
 
-  plan(spec: Spec | undefined, options: { replace?: Address[]; targets?: Address[] } = {}): PlanResult {
+  /** `facts`: what the kinds really resolved, by address, where that is not left to `contents`. */
+  plan(
+    spec: Spec | undefined,
+    options: { replace?: Address[]; targets?: Address[]; facts?: ReadonlyMap<Address, unknown> } = {},
+  ): PlanResult {
     const facts = new Map<Address, unknown>();
-    for (const node of spec?.nodes.values() ?? []) facts.set(node.address, this.#factsOf(node));
+    for (const node of spec?.nodes.values() ?? [])
+      facts.set(node.address, options.facts?.get(node.address) ?? this.#factsOf(node));
     const observations = new Map<Address, Observation<unknown>>();
     for (const address of new Set([...(spec?.nodes.keys() ?? []), ...this.records.keys()])) {
       const seen = address.startsWith("run.") ? ({ kept: this.kept.get(address) ?? [] } satisfies RunSeen) : undefined;

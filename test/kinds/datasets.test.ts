@@ -1,0 +1,176 @@
+// Datasets as the planner meets them: tasks from files and from a hub, and what the lock has to do with it.
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Address } from "../../src/address.ts";
+import type { DatasetFacts } from "../../src/kinds/dataset.ts";
+import { kinds } from "../../src/kinds/registry.ts";
+import { Lock, type LockMode } from "../../src/lock.ts";
+import type { Spec, SpecNode } from "../../src/spec.ts";
+import { StandInHub } from "../hub/stand-in.ts";
+import { World } from "./world.ts";
+
+const SPEC = `rlcli: 1
+project: test
+server: { backend: embedded, model: builtin:tiny }
+datasets:
+  sums: { source: tasks.jsonl }
+environments:
+  math: { type: math, dataset: sums }
+runs:
+  agent: { type: rl, environment: math, steps: 4 }
+`;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rlcli-kinds-"));
+  writeFileSync(join(folder, "rlcli.yaml"), SPEC);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
+const lockPath = () => join(folder, "rlcli.lock");
+
+interface Surroundings {
+  readonly env?: Record<string, string>;
+  readonly mode?: LockMode;
+}
+
+/** What a kind resolves for a block. */
+async function resolved(spec: Spec, address: Address, { env = {}, mode = "add" }: Surroundings = {}) {
+  const node = spec.nodes.get(address) as SpecNode;
+  const project = {
+    project: "test",
+    folder,
+    dataFolder: join(folder, ".rlcli"),
+    cacheFolder: join(folder, "cache"),
+    env,
+    lock: new Lock(lockPath(), mode),
+  };
+  return kinds.get(node.kind)!.resolve!(node, project, new AbortController().signal);
+}
+
+async function load(text = SPEC): Promise<Spec> {
+  write("rlcli.yaml", text);
+  return new World().load(join(folder, "rlcli.yaml"));
+}
+
+const digestOf = async (text: string, address: Address = "dataset.sums") =>
+  ((await resolved(await load(text), address)).facts as DatasetFacts).digest;
+
+describe("tasks", () => {
+  test("a changed line replaces the run that learns from them, and says why", async () => {
+    const world = new World();
+    const spec = await load();
+    const facts = async () => {
+      const addresses: Address[] = ["dataset.sums", "environment.math"];
+      const found = addresses.map(async (address) => [address, (await resolved(spec, address)).facts] as const);
+      return new Map(await Promise.all(found));
+    };
+    write("tasks.jsonl", '{"question":"1+1?","answer":"2"}\n{"question":"2+2?","answer":"4"}\n');
+    const first = world.plan(spec, { facts: await facts() });
+    expect(first.changes.find(({ address }) => address === "run.agent")).toMatchObject({ action: "create" });
+    world.apply(spec, first);
+    const again = world.plan(spec, { facts: await facts() });
+    expect(again.changes.filter(({ action }) => ["create", "replace", "update"].includes(action))).toEqual([]);
+
+    write("tasks.jsonl", '{"question":"1+1?","answer":"2"}\n{"question":"2+2?","answer":"five"}\n');
+    const { changes } = world.plan(spec, { facts: await facts() });
+    const run = changes.find(({ address }) => address === "run.agent");
+    expect(run).toMatchObject({ action: "replace" });
+    expect(run?.reasons.join()).toContain("dataset.sums");
+    expect(changes.find(({ address }) => address === "dataset.sums")).toMatchObject({ action: "update" });
+  });
+
+  test("are what an environment uses, or what is said to be; the same file as conversations is another dataset", async () => {
+    write("tasks.jsonl", '{"messages":[]}\n');
+    const used = await digestOf(SPEC);
+    const said = SPEC.replace("tasks.jsonl }", "tasks.jsonl, rows: tasks }");
+    const alone = "rlcli: 1\nproject: test\ndatasets: { sums: { source: tasks.jsonl } }\n";
+    expect(await digestOf(said)).toBe(used);
+    expect(await digestOf(alone)).not.toBe(used);
+  });
+
+  test("an import makes none: RL6015 at its place", async () => {
+    const text = SPEC.replace("source: tasks.jsonl", "import: { from: tasks.jsonl }");
+    const spec = await load(text);
+    await expect(resolved(spec, "dataset.sums")).rejects.toMatchObject({
+      diagnostics: [{ code: "RL6015", address: "dataset.sums", range: { start: { line: 5 } } }],
+    });
+  });
+});
+
+describe("hf://", () => {
+  const NAME = "hf://openai/gsm8k/main/train";
+  const HUB = SPEC.replace("tasks.jsonl", NAME);
+  let hub: StandInHub;
+  let env: Record<string, string>;
+  let commit: string;
+  const files = (text: string) => ({
+    "main/train-00000-of-00001.parquet": text,
+    "README.md": "---\nconfigs:\n- config_name: main\n  data_files:\n  - {split: train, path: main/train-*}\n---\n",
+  });
+
+  beforeEach(async () => {
+    hub = await StandInHub.start();
+    env = { HF_ENDPOINT: hub.endpoint };
+    commit = hub.push("openai/gsm8k", files("PAR1"));
+  });
+  afterEach(() => hub.close());
+
+  test("is asked once; then the lock answers, also where nothing may be added, and no file is read", async () => {
+    const spec = await load(HUB);
+    const first = await resolved(spec, "dataset.sums", { env });
+    expect(new Lock(lockPath(), "locked").get(NAME)).toMatchObject({ commit, split: "train" });
+    expect(hub.takeSeen()).toHaveLength(2);
+    hub.push("openai/gsm8k", files("another"));
+    const second = await resolved(spec, "dataset.sums", { env, mode: "locked" });
+    expect(second).toEqual(first);
+    expect(hub.takeSeen()).toEqual([]);
+    const { sources } = first.facts as DatasetFacts & { sources: { name: string }[] };
+    expect(sources[0]?.name).toBe(`hf://openai/gsm8k@${commit.slice(0, 12)}/main/train-00000-of-00001.parquet`);
+  });
+
+  test("a new commit with the same files is the same dataset", async () => {
+    const spec = await load(HUB);
+    const first = await resolved(spec, "dataset.sums", { env });
+    const newer = hub.push("openai/gsm8k", { ...files("PAR1"), "NEWS.md": "hello" });
+    rmSync(lockPath());
+    const second = await resolved(spec, "dataset.sums", { env });
+    expect(new Lock(lockPath(), "locked").get(NAME)).toMatchObject({ commit: newer });
+    expect((second.facts as DatasetFacts).digest).toBe((first.facts as DatasetFacts).digest);
+  });
+
+  test("locked: a missing name is RL1014 at its place, and the hub is not asked", async () => {
+    const spec = await load(HUB);
+    await expect(resolved(spec, "dataset.sums", { env, mode: "locked" })).rejects.toMatchObject({
+      diagnostics: [{ code: "RL1014", address: "dataset.sums", range: { start: { line: 5 } } }],
+    });
+    expect(hub.takeSeen()).toEqual([]);
+  });
+
+  test("a hub that is not there is RL6020 at its place", async () => {
+    const spec = await load(HUB);
+    const gone = { HF_ENDPOINT: "http://127.0.0.1:1", HF_HUB_OFFLINE: "1" };
+    await expect(resolved(spec, "dataset.sums", { env: gone })).rejects.toMatchObject({
+      diagnostics: [{ code: "RL6020", address: "dataset.sums", range: { start: { line: 5 } } }],
+    });
+  });
+
+  test("offline with the lock but without the files: the plan says so, not apply", async () => {
+    const spec = await load(HUB);
+    await resolved(spec, "dataset.sums", { env });
+    const offline = resolved(spec, "dataset.sums", { env: { ...env, HF_HUB_OFFLINE: "1" } });
+    await expect(offline).rejects.toThrow(/RL6020.*files of openai\/gsm8k/);
+  });
+
+  test("an entry that is none of ours is RL1013 and says what mends it", async () => {
+    const text = JSON.stringify({ formatVersion: 1, entries: { [NAME]: { type: "hub-dataset", commit: "x" } } });
+    write("rlcli.lock", text);
+    const before = statSync(lockPath()).mtimeMs;
+    await expect(resolved(await load(HUB), "dataset.sums", { env })).rejects.toThrow(/RL1013.*--upgrade dataset\.sums/);
+    expect(statSync(lockPath()).mtimeMs).toBe(before);
+    expect(readFileSync(lockPath(), "utf8")).toBe(text);
+  });
+});
