@@ -221,6 +221,17 @@ export const CODES = table({
     explanation:
       "A run starts from a step of another run that the other will not reach, or that it has passed without keeping a checkpoint. Start from a step that is kept, or train the other run again.",
   },
+  RL2103: {
+    summary: "Deployment is held",
+    severity: "warning",
+    explanation:
+      "An eval that the deployment requires has not passed for exactly the checkpoint it is to point at, or somebody rolled it back. It stays where it is; with `on_fail: error` the apply fails for it.",
+  },
+  RL2104: {
+    summary: "Eval measures another checkpoint",
+    explanation:
+      "A deployment requires an eval of another checkpoint than the one it points at, which would say nothing about it. Name the same checkpoint in both.",
+  },
   RL3001: {
     summary: "State record is damaged",
     explanation:

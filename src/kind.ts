@@ -136,7 +136,8 @@ export interface ActContext<Facts, Seen> {
 export type Outcome =
   | {
       readonly status: "done";
-      readonly record: OutcomeRecord | "removed" | "by-worker";
+      /** `unchanged`: nothing came of it, and what was recorded stays. */
+      readonly record: OutcomeRecord | "removed" | "by-worker" | "unchanged";
       readonly summary?: string;
     }
   | { readonly status: "detached"; readonly summary?: string }

@@ -278,7 +278,7 @@ async function storeOutcome(
   const record = "record" in outcome ? outcome.record : undefined;
   if (record === undefined) return [];
   const expect = context.record?.version ?? 0;
-  if (record === "by-worker") return [];
+  if (record === "by-worker" || record === "unchanged") return [];
   if (record === "removed") {
     await input.store.remove(context.address, { expect, fence });
     return [];

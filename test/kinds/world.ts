@@ -115,7 +115,9 @@ export class World {
     const end = "steps" in length ? length.steps : length.epochs * STEPS_PER_EPOCH;
     const isTraining = !["restore", "update"].includes(change.action);
     if (isTraining) {
-      const final: KeptCheckpoint = { step: end, training: `tinker://s/weights/${node.name}-${end}`, final: length };
+      const path = (kind: string) => `tinker://s/${kind}/${node.name}-${end}`;
+      const paths = { training: path("weights"), sampler: path("sampler_weights") };
+      const final: KeptCheckpoint = { step: end, ...paths, final: length };
       const durable = [...(before?.durable ?? []).filter((c) => c.step !== end), final].sort((a, b) => a.step - b.step);
       const rate = { secondsPerStep: 0.5, tokensPerStep: 1000, stepsPerEpoch: STEPS_PER_EPOCH };
       const kept: Kept = {

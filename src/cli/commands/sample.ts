@@ -2,13 +2,11 @@
 import { readFileSync } from "node:fs";
 import { fail } from "../../diagnostic.ts";
 import { modelFolder } from "../../kinds/model.ts";
+import { samplerOf, unloadAll, type Weights } from "../../kinds/sampler.ts";
 import { TinkerClient } from "../../tinker/client.ts";
 import type { SampleResult } from "../../tinker/data.ts";
 import { TinkerError } from "../../tinker/errors.ts";
 import type { TrainingModel } from "../../tinker/model.ts";
-import { serverFamily } from "../../tinker/quirks/probe.ts";
-import type { Sampler } from "../../tinker/sampler.ts";
-import type { Session } from "../../tinker/session.ts";
 import { loadRenderer } from "../../tokens/load.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openTarget, type Target, type TargetFlags, weightsOf } from "../target.ts";
@@ -71,7 +69,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
     if (error instanceof TinkerError) fail("RL5013", `${error.message.replace(/\.$/, "")}.`, { cause: error });
     throw error;
   } finally {
-    for (const model of scope) await model.unload({ signal: AbortSignal.timeout(UNLOAD_TIMEOUT_MS) }).catch(() => {});
+    await unloadAll(scope);
     await client.close();
   }
 }
@@ -87,13 +85,6 @@ async function answers(client: TinkerClient): Promise<void> {
 }
 
 const HEALTH_TIMEOUT_MS = 10_000;
-const UNLOAD_TIMEOUT_MS = 10_000;
-
-/** Where the weights of one checkpoint are; at least one of the two. */
-interface Weights {
-  readonly training?: string;
-  readonly sampler?: string;
-}
 
 /** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
 async function checkpointOf(target: Target, run: string | undefined, flags: SampleFlags): Promise<Weights | undefined> {
@@ -105,20 +96,6 @@ async function checkpointOf(target: Target, run: string | undefined, flags: Samp
   }
   if (run === undefined && (flags.base || flags.model !== undefined || flags.baseUrl !== undefined)) return undefined;
   return weightsOf(target.open, run ?? (await onlyRun(target)));
-}
-
-/**
- * Training weights are loaded into a model of their own, which goes into `scope` to be unloaded. SkyRL samples saved weights
- * only while the model that saved them lives, and a run's model does not outlive it: there they are not even tried first.
- */
-async function samplerOf(session: Session, { sampler, training }: Weights, scope: TrainingModel[]): Promise<Sampler> {
-  const isSkyrl = (await serverFamily(session.client)) === "skyrl";
-  if (sampler !== undefined && (training === undefined || !isSkyrl)) {
-    return session.createSampler({ modelPath: sampler });
-  }
-  const model = await session.createModelFrom(training as string, { optimizer: false });
-  scope.push(model);
-  return (await model.sampler()).result();
 }
 
 async function onlyRun({ open }: Target): Promise<string> {

@@ -27,7 +27,22 @@ export function referencesOf(block: Block, context: RuleContext): Reference[] {
       if (reference !== undefined) references.push(reference);
     }
   }
-  return block.kind === "run" ? [...references, ...watchedReferences(block, context)] : references;
+  return [...references, ...derivedReferences(block, context)];
+}
+
+/** What a block needs that follows from what it names. */
+function derivedReferences(block: Block, context: RuleContext): readonly Reference[] {
+  if (block.kind === "run") return watchedReferences(block, context);
+  // A checkpoint is sampled where it was made.
+  const run = block.kind === "eval" ? checkpointOf(block, context) : undefined;
+  const server = run && serverOf(run, context);
+  return server ? [{ path: "server", to: server.address }] : [];
+}
+
+/** The run whose checkpoint an eval measures. */
+function checkpointOf(block: Block, context: RuleContext): Block | undefined {
+  const text = textOf(child(block.tree, "checkpoint"));
+  return text === undefined ? undefined : context.ofKind("run").get(splitSelector(text).name);
 }
 
 /** What is written at a reference field, which may be a list. */

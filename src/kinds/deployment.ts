@@ -1,0 +1,183 @@
+/** `deployments:` — a named pointer to a checkpoint. It moves when the required evals pass for exactly that checkpoint; else it is held. */
+import { type Address, nameOf } from "../address.ts";
+import { type Diagnostic, diagnostic } from "../diagnostic.ts";
+import { type Digest, digestJson } from "../digest.ts";
+import type {
+  ActContext,
+  DecideContext,
+  Decision,
+  IdentifyContext,
+  Identity,
+  Kind,
+  Outcome,
+  Upstream,
+} from "../kind.ts";
+import type { SpecAttribute, SpecNode } from "../spec.ts";
+import { canonicalJson, type JsonObject, type Value } from "../value.ts";
+import { ruleOf, stringAt } from "./attributes.ts";
+import { judge, keptResults } from "./eval/results.ts";
+import type { EvalSeen } from "./eval.ts";
+import { findCheckpoint } from "./run/find.ts";
+import { runFolder } from "./run/observe.ts";
+import { parentOf } from "./run/settings.ts";
+
+/** Where a deployment pointed, once. */
+export interface DeployedAt {
+  readonly at: string;
+  readonly run: Address;
+  readonly step: number;
+  readonly hash: Digest;
+  readonly training: string;
+  readonly sampler?: string;
+}
+
+/** What its record keeps. */
+export interface DeploymentResults extends DeployedAt {
+  /** Earlier places, newest first. */
+  readonly history: readonly DeployedAt[];
+  /** The hash that somebody rolled back from: the pointer does not move there again by itself. */
+  readonly rolledBackFrom?: Digest;
+}
+
+/** Places that a record remembers: it stays under its 2 KB. */
+const MOST_HISTORY = 5;
+
+function identify({ node, upstream }: IdentifyContext<undefined, undefined>): Identity {
+  const reference = node.references.find(({ path }) => path === "checkpoint");
+  const run = upstream(reference?.to as Address);
+  const checkpoint = parentOf(run, reference?.selector);
+  const attributes = new Map<string, SpecAttribute>();
+  for (const [path, attribute] of node.attributes)
+    attributes.set(path, path === "checkpoint" ? { ...attribute, change: "none" } : attribute);
+  attributes.set("checkpoint.id", { value: checkpoint as Value, change: "update", isDefault: false });
+  const because = new Map([["checkpoint.id", run.node.address]]);
+  return { attributes, because, hash: digestJson({ kind: "deployment", checkpoint }) };
+}
+
+function decide(context: DecideContext<undefined, undefined>): Decision {
+  const { record, identity, isForced, node } = context;
+  const results = record?.results as unknown as DeploymentResults | undefined;
+  const incarnation = record?.incarnation ?? 1;
+  const move = record ? "update" : "create";
+  if (record?.hash === identity.hash && !isForced) return { action: "none", incarnation, reasons: [] };
+  if (results?.rolledBackFrom === identity.hash && !isForced) {
+    const detail = `${node.address} was rolled back from this checkpoint by hand and stays at step ${results.step} of ${results.run}. It moves again when the checkpoint is another, or with --replace ${node.address}.`;
+    return { action: "none", incarnation, reasons: [], diagnostics: [heldWarning(node, detail)] };
+  }
+  const verdicts = requiredEvals(context).map(verdictOf);
+  const failed = verdicts.filter(({ said }) => said !== undefined);
+  if (failed.length > 0) {
+    const detail = `${node.address} is held${results ? ` at step ${results.step} of ${results.run}` : ""}: ${failed.map(({ said }) => said).join("; ")}.`;
+    return { action: "none", incarnation, reasons: [], diagnostics: [heldWarning(node, detail)] };
+  }
+  const open = verdicts.filter(({ isOpen }) => isOpen).map(({ address }) => address);
+  const condition =
+    open.length > 0
+      ? `moves if ${open.join(" and ")} pass${open.length === 1 ? "es" : ""}`
+      : "moves, since what it requires passes";
+  return { action: move, incarnation, reasons: [record || open.length > 0 ? condition : "it does not exist yet"] };
+}
+
+function heldWarning(node: SpecNode, detail: string): Diagnostic {
+  const range = node.rangeOf("checkpoint");
+  return diagnostic("RL2103", detail, { address: node.address, range, sourceLine: node.lineOf(range) });
+}
+
+function requiredEvals({ node, upstream }: DecideContext<undefined, undefined>): readonly Upstream[] {
+  return node.references.filter(({ path }) => path.startsWith("requires.")).map(({ to }) => upstream(to));
+}
+
+/** What an eval says as far as the plan knows: open while it is to be measured, silent where it passes. */
+function verdictOf({ node, action, identity, observation }: Upstream) {
+  const { address } = node;
+  const isMeasured = action === "none" || action === "update" || action === "restore";
+  const kept = (observation.seen as EvalSeen).kept.find(({ hash }) => hash === identity.hash);
+  if (!isMeasured || !kept) return { address, isOpen: true };
+  const { passed, faults } = judge(node, kept.result);
+  return passed
+    ? { address, isOpen: false }
+    : { address, isOpen: false, said: `${address} did not pass: ${faults.join(" and ")}` };
+}
+
+/** An eval of another checkpoint says nothing about this one. */
+function check(context: DecideContext<undefined, undefined>): readonly Diagnostic[] {
+  const { node, identity } = context;
+  const own = canonicalJson(identity.attributes.get("checkpoint.id")?.value);
+  return requiredEvals(context).flatMap((required) => {
+    const theirs = required.identity.attributes.get("checkpoint.id")?.value;
+    if (canonicalJson(theirs) === own) return [];
+    const range = node.rangeOf("requires");
+    const detail = `${required.node.address} measures another checkpoint (${stringAt(required.node, "checkpoint")}) than the one that ${node.address} points at (${stringAt(node, "checkpoint")}). Name the same in both.`;
+    return [diagnostic("RL2104", detail, { address: node.address, range, sourceLine: node.lineOf(range) })];
+  });
+}
+
+async function act(context: ActContext<undefined, undefined>): Promise<Outcome> {
+  const { node, change, record, address } = context;
+  if (change.action === "forget" || !node) return { status: "done", record: "removed" };
+  const faults = node.references
+    .filter(({ path }) => path.startsWith("requires."))
+    .flatMap(({ to }) => faultOf(context, to));
+  if (faults.length > 0) return held(node, faults, record?.results as unknown as DeploymentResults | undefined);
+  const { hash } = change.after as NonNullable<typeof change.after>;
+  const place = placeOf(context, node, hash);
+  if (typeof place === "string") {
+    return { status: "failed", diagnostics: [diagnostic("RL4002", place, { address })] };
+  }
+  const before = record?.results as unknown as DeploymentResults | undefined;
+  const results: DeploymentResults = { ...place, history: historyOf(before) };
+  const summary = `${place.run} at step ${place.step}`;
+  return { status: "done", record: { status: "ready", results: results as unknown as JsonObject }, summary };
+}
+
+/** The places before, with the one that a record points at. */
+export function historyOf(before: DeploymentResults | undefined): readonly DeployedAt[] {
+  if (!before) return [];
+  const { history, rolledBackFrom: _, ...last } = before;
+  return [last, ...history].slice(0, MOST_HISTORY);
+}
+
+/** Why an eval does not let the pointer move, by what was measured by now. */
+function faultOf({ project, nodeOf, lineageOf }: ActContext<undefined, undefined>, to: Address): readonly string[] {
+  const node = nodeOf(to);
+  const hash = lineageOf(to)?.hash;
+  const kept = keptResults(project.dataFolder, nameOf(to)).find((candidate) => candidate.hash === hash);
+  if (!node || !kept) return [`${to} has no result for this checkpoint`];
+  const { faults } = judge(node, kept.result);
+  return faults.map((fault) => `${to} did not pass: ${fault}`);
+}
+
+function held(node: SpecNode, faults: readonly string[], before: DeploymentResults | undefined): Outcome {
+  const where = before ? ` at step ${before.step} of ${before.run}` : "";
+  const summary = `held${where}: ${faults.join("; ")}`;
+  if (stringAt(node, "on_fail") !== "error") return { status: "done", record: "unchanged", summary };
+  const diagnostics = [
+    diagnostic("RL2103", `${node.address} is ${summary}.`, { address: node.address, severity: "error" }),
+  ];
+  return { status: "failed", diagnostics, summary };
+}
+
+function placeOf(context: ActContext<undefined, undefined>, node: SpecNode, hash: Digest): DeployedAt | string {
+  const run = node.references.find(({ path }) => path === "checkpoint")?.to as Address;
+  const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as {
+    generation: string;
+    incarnation: number;
+    at: Parameters<typeof findCheckpoint>[1];
+  };
+  const folder = runFolder(context.project.dataFolder, nameOf(run), id.generation, id.incarnation);
+  const found = findCheckpoint(folder, id.at);
+  if (!found) return `${run} has no checkpoint at the place that ${node.address} is to point at.`;
+  const { step, training, sampler } = found;
+  return { at: new Date().toISOString(), run, step, hash, training, ...(sampler === undefined ? {} : { sampler }) };
+}
+
+export const deploymentKind: Kind<undefined, undefined> = {
+  name: "deployment",
+  removal: "forget",
+  ruleOf: (path) => ruleOf("deployment", path),
+  read: async () => ({ status: "present", seen: undefined, drift: [] }),
+  identify,
+  decide,
+  check,
+  act,
+};
