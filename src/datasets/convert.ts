@@ -26,6 +26,8 @@ export interface LineSource {
   /** As the user named it. */
   readonly name: string;
   readonly bytes: AsyncIterable<Uint8Array>;
+  /** The same bytes from their beginning, where they can be had again. */
+  readonly reopen?: () => AsyncIterable<Uint8Array>;
 }
 
 export interface ConvertRequest {
@@ -109,9 +111,10 @@ class Conversion {
   async *source(source: LineSource): AsyncGenerator<Buffer> {
     const at = { line: 1 };
     let fault: SourceFault | undefined;
-    const bytes = decoded(source.bytes, (found) => {
+    const onFault = (found: SourceFault): void => {
       fault = found;
-    });
+    };
+    const bytes = decoded(source.bytes, onFault, source.reopen);
     try {
       yield* this.#read(source.name, bytes, at);
     } catch (error) {

@@ -196,7 +196,7 @@ class HashedSources {
     const rest = source.bytes[Symbol.asyncIterator]();
     this.#hashes.push(Object.assign(entry, { rest }));
     // Without `return`, a reader that stops early leaves the rest to `finish`.
-    return { name: source.name, bytes: { [Symbol.asyncIterator]: () => ({ next: () => rest.next() }) } };
+    return { ...source, bytes: { [Symbol.asyncIterator]: () => ({ next: () => rest.next() }) } };
   }
   /** A table's row that is no line of JSON. */
   #damaged(name: string, line: number, rejected: RejectedRow): void {

@@ -1,6 +1,7 @@
 /** Bytes of a source as UTF-8: decompressed where they are gzip or zstd, transcoded where they are UTF-16, without a byte-order mark. */
-import { pipeline, Readable, type Transform } from "node:stream";
+import type { Transform } from "node:stream";
 import * as zlib from "node:zlib";
+import { InflateError, type Inflation, inflated } from "./inflate.ts";
 
 export type Chunks = AsyncIterable<Uint8Array>;
 
@@ -10,12 +11,16 @@ export class SourceFault extends Error {}
 /** Enough to see magic numbers and the zero bytes of UTF-16. */
 const HEAD_BYTES = 4;
 
-/** What cannot be read ends the stream, and `onFault` is told: what came before stands. */
-export async function* decoded(chunks: Chunks, onFault: (fault: SourceFault) => void): AsyncGenerator<Buffer> {
+/** What cannot be read ends the stream, and `onFault` is told: what came before stands. `reopen` gives the chunks once more. */
+export async function* decoded(
+  chunks: Chunks,
+  onFault: (fault: SourceFault) => void,
+  reopen?: () => Chunks,
+): AsyncGenerator<Buffer> {
   try {
     const [head, all] = await peek(chunks, HEAD_BYTES);
-    const unpack = decompressor(head);
-    if (unpack) yield* decoded(decompressed(all, unpack), onFault);
+    const create = decompressor(head);
+    if (create) yield* decoded(decompressed({ create, chunks: all, reopen }), onFault);
     else yield* asUtf8(head, all);
   } catch (error) {
     if (!(error instanceof SourceFault)) throw error;
@@ -23,26 +28,24 @@ export async function* decoded(chunks: Chunks, onFault: (fault: SourceFault) => 
   }
 }
 
-function decompressor(head: Buffer): Transform | undefined {
-  if (head[0] === 0x1f && head[1] === 0x8b) return zlib.createGunzip();
+function decompressor(head: Buffer): (() => Transform) | undefined {
+  if (head[0] === 0x1f && head[1] === 0x8b) return zlib.createGunzip;
   if (head.readUInt32LE(0) !== 0xfd2fb528) return undefined;
   const create = (zlib as { createZstdDecompress?: () => Transform }).createZstdDecompress;
   if (!create)
     throw new SourceFault(
       "compressed with zstd, which this Node.js cannot read: decompress it first, or use Node.js 22.15 or later",
     );
-  return create();
+  return create;
 }
 
-async function* decompressed(chunks: Chunks, unpack: Transform): AsyncGenerator<Uint8Array> {
-  // Errors reach whoever reads `unpack`.
-  pipeline(Readable.from(chunks, { objectMode: false }), unpack, () => {});
+async function* decompressed(inflation: Inflation): AsyncGenerator<Uint8Array> {
   try {
-    for await (const chunk of unpack) yield chunk as Buffer;
+    yield* inflated(inflation);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const { code } = error instanceof InflateError ? (error.cause as NodeJS.ErrnoException) : {};
     if (code === "Z_BUF_ERROR") throw new SourceFault("the compressed data breaks off");
-    if (code?.startsWith("Z_") || code?.startsWith("ZSTD")) throw new SourceFault("the compressed data is damaged");
+    if (error instanceof InflateError) throw new SourceFault("the compressed data is damaged");
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 /** Which files an import reads: names and globs, relative to a folder, in a fixed order. */
-import type { Stats } from "node:fs";
+import { type Stats, statSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { fail, messageOf } from "../diagnostic.ts";
@@ -151,5 +151,9 @@ export function openSource({ name, path }: SourceFile, options: OpenOptions = {}
       throw error;
     }
   }
-  return { name, bytes: bytes() };
+  return {
+    name,
+    bytes: bytes(),
+    ...(form || !statSync(path).isFile() ? {} : { reopen: () => fileChunks(path, undefined) }),
+  };
 }

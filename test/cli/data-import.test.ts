@@ -49,6 +49,31 @@ describe("bad lines", () => {
   });
 });
 
+describe("stopping", () => {
+  test.each(["SIGINT", "SIGTERM"] as const)("%s leaves the old file and nothing beside it", async (signal) => {
+    const place = join(folder, signal);
+    mkdirSync(place);
+    writeFileSync(join(place, "rows.jsonl"), "before");
+    const stopped = execa(process.execPath, [RLCLI, "import", "-", "-o", "rows.jsonl"], {
+      cwd: place,
+      reject: false,
+      env: { TMPDIR: place },
+      stdin: "pipe",
+    });
+    // More than is read at once, so that rows are on their way when the signal comes.
+    stopped.stdin.write(`${row("x".repeat(1000))}\n`.repeat(2000));
+    await expect.poll(() => readdirSync(place).length, { timeout: 20_000 }).toBe(2);
+    stopped.kill(signal);
+    const { exitCode, stderr } = await stopped;
+    expect({ exitCode, stderr }).toMatchObject({
+      exitCode: 130,
+      stderr: expect.stringContaining("was not written") as string,
+    });
+    expect(readdirSync(place)).toEqual(["rows.jsonl"]);
+    expect(readFileSync(join(place, "rows.jsonl"), "utf8")).toBe("before");
+  });
+});
+
 describe("sources", () => {
   test("a folder, compressed files and several formats; auto says what it found", async () => {
     mkdirSync(join(folder, "logs/deep"), { recursive: true });

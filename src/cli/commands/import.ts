@@ -58,11 +58,20 @@ export async function importRows(
   const statistics = flags.stats ? new RowStatistics() : undefined;
   const sources = await openSources(context, files);
   const rows = watched(convert(sources, request, tally), statistics);
-  const isWhole = await (flags.output === "-"
-    ? writeToStdout(context, rows)
-    : writeWhole(resolve(context.cwd, flags.output), flags.output, rows, () => tally.rows > 0));
-  // Whoever read our output has seen enough: that is no failure, and nobody is left to be told numbers.
-  if (!isWhole) return EXIT.done;
+  if (flags.output === "-") {
+    // Whoever read our output has seen enough: that is no failure, and nobody is left to be told numbers.
+    if (!(await writeToStdout(context, rows))) return EXIT.done;
+  } else {
+    const { stop } = context.interruption();
+    const path = resolve(context.cwd, flags.output);
+    if (
+      !(await writeWhole(path, flags.output, until(stop, rows), () => tally.rows > 0 && !stop.aborted)) &&
+      stop.aborted
+    ) {
+      context.err(`Stopped. ${flags.output} was not written.\n`);
+      return EXIT.interrupted;
+    }
+  }
   const counts = tally.statistics();
   if (counts.rows === 0) fail("RL6004", noRows(files, counts));
   showStatistics(
@@ -156,13 +165,33 @@ async function writeToStdout({ outputClosed }: CommandContext, rows: AsyncIterab
   return !outputClosed.aborted;
 }
 
-/** Writes beside the file and moves it there once complete; nothing is moved where there is nothing to keep. A device is written to. */
+/** Rows until a signal says stop, whatever they are waiting for then. */
+async function* until(stop: AbortSignal, rows: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  const stopped = new Promise<undefined>((resolve) => {
+    stop.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+  try {
+    for (;;) {
+      const next = await Promise.race([rows.next(), stopped]);
+      if (next === undefined || next.done) return;
+      yield next.value;
+    }
+  } finally {
+    // A source that says nothing would be waited for without end; the process is about to exit.
+    if (!stop.aborted) await rows.return(undefined);
+  }
+}
+
+/**
+ * Writes beside the file and moves it there once complete; false where there is nothing to keep, and nothing is moved. A
+ * device is written to.
+ */
 async function writeWhole(
   path: string,
   name: string,
   rows: AsyncIterable<Buffer>,
-  hasRows: () => boolean,
-): Promise<true> {
+  isToKeep: () => boolean,
+): Promise<boolean> {
   const target = replaceable(path);
   const temporary = temporaryName(target ?? path);
   try {
@@ -175,7 +204,8 @@ async function writeWhole(
     }
     out.end();
     await finished(out);
-    if (target && hasRows()) {
+    if (!isToKeep()) return false;
+    if (target) {
       await rename(temporary, target);
       syncFolder(dirname(target));
     }
