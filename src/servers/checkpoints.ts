@@ -5,6 +5,7 @@
  *   checkpoints/<run>/run.json
  *   checkpoints/<run>/weights/<name>/          checkpoint.json, the weights, optimizer.safetensors
  *   checkpoints/<run>/sampler_weights/<name>/  checkpoint.json, the weights
+ *   checkpoints/<run>/external_weights/<name>/ the same, for other programs
  *
  * The weights of a LoRA model are a PEFT adapter (adapter_config.json, adapter_model.safetensors), those of a fully
  * trained one a Hugging Face folder (config.json, model.safetensors, the tokenizer's files); a critic has its head in
@@ -12,15 +13,15 @@
  *
  * `<run>` is the model's id with `:` written as `_`. A checkpoint's folder appears by one rename, complete or not at all.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Digest } from "../digest.ts";
 import { syncFolder, temporaryName, writeFileWhole } from "../files.ts";
 
 export const CHECKPOINT_VERSION = 1;
 
-export type CheckpointKind = "weights" | "sampler_weights";
-const KINDS: readonly CheckpointKind[] = ["weights", "sampler_weights"];
+export type CheckpointKind = "weights" | "sampler_weights" | "external_weights";
+const KINDS: readonly CheckpointKind[] = ["weights", "sampler_weights", "external_weights"];
 
 /** What a checkpoint may be called: it is a folder's name and part of a path. */
 export const CHECKPOINT_NAME = /^[a-zA-Z0-9_-]{1,255}$/;
@@ -165,6 +166,23 @@ export function writeCheckpoint(
     rmSync(temporary, { recursive: true, force: true });
     throw error;
   }
+}
+
+/** A checkpoint under another path, whole or not at all. Returns its description; undefined if there is no such source. */
+export function copyCheckpoint(
+  serverFolder: string,
+  source: CheckpointPath,
+  run: string,
+  changes: Pick<CheckpointInfo, "at" | "expiresAt">,
+): CheckpointInfo | undefined {
+  const info = readCheckpoint(serverFolder, source);
+  if (info === undefined) return undefined;
+  const copy: CheckpointInfo = { ...info, run, isPublic: false, ...changes };
+  return writeCheckpoint(serverFolder, copy, (folder) => {
+    for (const file of Object.keys(info.files))
+      cpSync(join(checkpointFolder(serverFolder, source), file), join(folder, file));
+    return copy;
+  });
 }
 
 export function writeRun(serverFolder: string, info: RunInfo): void {

@@ -304,6 +304,46 @@ def read_archive(url):
     assert "adapter_model.safetensors" in names, names
 
 
+def check_weights_for_elsewhere():
+    rest = S.service.create_rest_client()
+    if not hasattr(rest, "copy_weights"):
+        return
+    import urllib.request
+
+    saved = S.training.save_weights_external("elsewhere").result()
+    answer = rest.get_external_weights_urls(saved.path).result()
+    sizes = [len(urllib.request.urlopen(url).read()) for url in answer.urls.values()]
+    assert "adapter_model.safetensors" in answer.urls and sum(sizes) == saved.size_bytes, (answer, sizes)
+    rest.delete_checkpoint_from_tinker_path(saved.path).result()
+    state = S.training.save_state("to-copy").result().path
+    copy = rest.copy_weights(state, "another-project").result()
+    assert copy != state and copy.endswith("/weights/to-copy"), copy
+    resumed = ready(S.service.create_training_client_from_state(copy))
+    data = [supervised(text) for text in TEXTS]
+    losses = [client.forward(data, "cross_entropy").result().metrics["loss:sum"] for client in (S.training, resumed)]
+    assert losses[0] == losses[1], losses
+
+
+def check_several_targets_a_position():
+    import numpy
+
+    text = supervised(TEXTS[0])
+    targets = numpy.array(text.loss_fn_inputs["target_tokens"].data)
+    length = len(targets)
+    wide = types.Datum(
+        model_input=text.model_input,
+        loss_fn_inputs={
+            "target_tokens": types.TensorData.from_numpy(numpy.stack([targets, targets[::-1]], axis=1)),
+            "weights": types.TensorData.from_numpy(numpy.full((length, 2), 0.5, dtype=numpy.float32)),
+        },
+    )
+    found = S.training.forward([wide], "cross_entropy").result().loss_fn_outputs[0]["logprobs"]
+    plain = S.training.forward([text], "cross_entropy").result().loss_fn_outputs[0]["logprobs"]
+    assert list(found.shape) == [length, 2], found.shape
+    for i in range(length):
+        close(found.data[2 * i], plain.data[i], 1e-5)
+
+
 def check_sessions_are_found():
     rest = S.service.create_rest_client()
     if not hasattr(rest, "search_sessions"):

@@ -48,7 +48,8 @@ function write(folder: string, path = PATH, changes: Partial<CheckpointInfo> = {
 test.each([
   ["tinker://session_ab:train:0/weights/step-1", PATH],
   ["tinker://model_12/s1", { run: "model_12", kind: "sampler_weights", name: "s1" }],
-  ["tinker://a/external_weights/x", undefined],
+  ["tinker://a/external_weights/x", { run: "a", kind: "external_weights", name: "x" }],
+  ["tinker://a/other_weights/x", undefined],
   ["tinker://a/weights/..", undefined],
   ["tinker://../weights/x", undefined],
   ["tinker://a/weights/x/y", undefined],

@@ -112,7 +112,7 @@ export class Engine {
       case "saveWeights":
         return this.#saveWeights(operation.model, operation.order);
       case "saveSampler":
-        return this.#saveSampler(operation.model, operation.order);
+        return this.#saveSampler(operation);
       case "saveUnnamed":
         return this.#saveUnnamed(operation.model, operation.folder);
       case "sample":
@@ -205,10 +205,10 @@ export class Engine {
     return writeArchive(this.#settings, path, { order, lora, role, step: trainer.step, files });
   }
 
-  async #saveSampler(model: string, order: SaveOrder): Promise<CheckpointInfo> {
+  async #saveSampler({ model, kind, order }: Extract<Operation, { op: "saveSampler" }>): Promise<CheckpointInfo> {
     const { trainer, lora, role } = this.#findPolicy(model);
     const files = layOut(await trainer.exportWeights(), lora, this.#settings.modelFolder);
-    const path: CheckpointPath = { run: model, kind: "sampler_weights", name: order.name };
+    const path: CheckpointPath = { run: model, kind, name: order.name };
     // The name may have been used before, by a checkpoint that was deleted or is replaced now.
     this.#snapshots.delete(checkpointFolder(this.#settings.serverFolder, path));
     return writeArchive(this.#settings, path, { order, lora, role, step: trainer.step, files });

@@ -50,7 +50,12 @@ export type Operation =
     }
   | { readonly op: "optim"; readonly model: string; readonly params: AdamParams }
   | { readonly op: "saveWeights"; readonly model: string; readonly order: SaveOrder }
-  | { readonly op: "saveSampler"; readonly model: string; readonly order: SaveOrder }
+  | {
+      readonly op: "saveSampler";
+      readonly model: string;
+      readonly kind: "sampler_weights" | "external_weights";
+      readonly order: SaveOrder;
+    }
   | { readonly op: "saveUnnamed"; readonly model: string; readonly folder: string }
   | {
       readonly op: "sample";

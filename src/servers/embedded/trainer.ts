@@ -40,6 +40,8 @@ export interface OptimizerState {
 }
 
 export interface RowResult {
+  /** Targets a position: arrays are [N · width]. */
+  readonly width: number;
   /** log p(target) or, of a critic, the value: one per target. */
   readonly outputs: Float32Array;
   /** The loss of each target, before the sum. */
@@ -105,7 +107,7 @@ export class Trainer {
   /** Outputs and losses without gradients. Throws RequestError where a loss is not finite. */
   async forward(data: readonly Datum[], loss: LossCall): Promise<PassResult> {
     const outputs = await this.#forward(data);
-    return this.#resultOf(outputs, evaluate(this.#lossOf(loss), data, outputs, loss));
+    return this.#resultOf(data, outputs, evaluate(this.#lossOf(loss), data, outputs, loss));
   }
 
   /** Adds the gradient of the loss's sum to what has accumulated; all of it or, on an error, nothing. */
@@ -130,7 +132,7 @@ export class Trainer {
         sum = sum === undefined ? pass.gradients : this.#kernels.optimizer.add(sum, pass.gradients);
         return pass.outputs;
       });
-      const result = this.#resultOf(outputs, evaluate(definition, data, outputs, loss));
+      const result = this.#resultOf(data, outputs, evaluate(definition, data, outputs, loss));
       for (const surrogate of surrogates.splice(0))
         if (!Number.isFinite(await readScalar(surrogate))) refuseNotFinite();
       if (sum !== undefined)
@@ -238,9 +240,10 @@ export class Trainer {
   }
 
   /** Throws RequestError where a loss is not finite, or not in float32. */
-  #resultOf(outputs: readonly Float32Array[], terms: readonly LossTerms[]): PassResult {
+  #resultOf(data: readonly Datum[], outputs: readonly Float32Array[], terms: readonly LossTerms[]): PassResult {
     const lossSum = terms.reduce((sum, { losses }) => losses.reduce((part, value) => part + value, sum), 0);
     const rows = outputs.map((row, i) => ({
+      width: row.length / (data[i] as Datum).tokens.length,
       outputs: row,
       elementwiseLoss: Float32Array.from((terms[i] as LossTerms).losses),
     }));

@@ -275,11 +275,94 @@ test("samplers whose weights change are refused", async () => {
   expect(await server.run("/save_weights_for_sampler", { ...body, kind: "snapshot" })).toMatchObject({ path: null });
 });
 
-test("what this server does not have is refused with a sentence", async () => {
-  for (const path of ["/create_custom_loss", "/save_weights_external", "/copy_weights"]) {
-    const { status, body } = await server.call("POST", path, {});
-    expect(status).toBe(400);
-    expect(body.detail).toMatch(/does not support/);
+test("external weights are downloaded file by file, without a key", async () => {
+  const { model } = await newModel({ lora_config: { rank: 2 } });
+  const saved = await server.run("/save_weights_external", { model_id: model, seq_id: 1, path: "out" });
+  expect(saved).toMatchObject({ path: `tinker://${model}/external_weights/out`, type: "save_weights_external" });
+  const checkpoint = `/training_runs/${encodeURIComponent(model)}/checkpoints/external_weights/out`;
+  const { urls, expires } = (await server.call("GET", `${checkpoint}/external_weights_urls`)).body;
+  expect(Object.keys(urls).sort()).toEqual(["adapter_config.json", "adapter_model.safetensors"]);
+  expect(Date.parse(expires)).toBeGreaterThan(Date.now());
+  const files = await Promise.all(Object.values<string>(urls).map(async (url) => (await fetch(url)).arrayBuffer()));
+  expect(files.reduce((sum, bytes) => sum + bytes.byteLength, 0)).toBe(saved.size_bytes);
+  const forged = String(urls["adapter_config.json"]).replace("adapter_config.json", "checkpoint.json");
+  expect((await fetch(forged)).status).toBe(401);
+  const listed = (await server.call("GET", `/training_runs/${encodeURIComponent(model)}/checkpoints`)).body;
+  expect(listed.checkpoints).toMatchObject([{ checkpoint_type: "external", size_bytes: saved.size_bytes }]);
+  expect((await server.call("DELETE", checkpoint)).status).toBe(204);
+});
+
+test("weights are copied into a run of their own, which outlives its source", async () => {
+  const { session, model } = await newModel({ lora_config: { rank: 2 } });
+  await server.run("/forward_backward", passBody(model, 1, ["abc"]));
+  await server.run("/optim_step", stepBody(model, 2));
+  const { path } = await server.run("/save_weights", { model_id: model, seq_id: 3, path: "here" });
+  const body = { source_path: path, session_id: session, model_seq_id: 7 };
+  const { tinker_path: copy } = await server.post("/copy_weights", body);
+  expect(copy).toBe(`tinker://${session}:train:7/weights/here`);
+  expect((await server.post("/copy_weights", body)).tinker_path).toBe(copy);
+  const { tinker_path: elsewhere } = await server.post("/copy_weights", {
+    source_path: path,
+    destination_project_id: "p",
+  });
+  expect(elsewhere).not.toBe(copy);
+  await server.call("DELETE", `/training_runs/${encodeURIComponent(model)}/checkpoints/weights/here`);
+  for (const [seq, from] of [copy, elsewhere].entries()) {
+    const load = { session_id: session, model_seq_id: 20 + seq, path: from, optimizer: true };
+    const loaded = await server.run("/load_weights", load);
+    const other = await server.run("/optim_step", stepBody(loaded.model_id, 1));
+    expect(other.metrics.grad_norm).toBe(0);
   }
+  expect((await server.call("POST", "/copy_weights", { ...body, source_path: path, model_seq_id: 8 })).status).toBe(
+    404,
+  );
+});
+
+test("of a model's unnamed sampler weights the newest are kept", async () => {
+  const { model, session } = await newModel({ lora_config: { rank: 1 } });
+  const samplers: string[] = [];
+  for (let i = 0; i < 66; i++) {
+    const saved = { model_id: model, seq_id: i + 1, sampling_session_seq_id: i };
+    samplers.push((await server.run("/save_weights_for_sampler", saved)).sampling_session_id);
+  }
+  const sample = (sampler: string) =>
+    server.call("POST", "/asample", {
+      sampling_session_id: sampler,
+      seq_id: 0,
+      prompt: { chunks: [{ tokens: [65] }] },
+    });
+  expect((await sample(samplers[1]!)).status).toBe(410);
+  expect((await sample(samplers[2]!)).status).toBe(200);
+  expect((await sample(samplers[65]!)).status).toBe(200);
+  await server.call("POST", `/sessions/${session}/finish`, {});
+});
+
+test("several targets a position are scored and trained, in both encodings of the result's shape", async () => {
+  const { model } = await newModel({});
+  const [tokens, other] = [bytesOf("hello"), bytesOf("jelly")];
+  const wide = wireDatum(tokens, {
+    target_tokens: { data: [1, 2, 3, 4].flatMap((i) => [tokens[i]!, other[i]!]), dtype: "int64", shape: [4, 2] },
+    weights: { data: [1, 0, 0.5, 0.5, 0, 1, 1, 1], dtype: "float32", shape: [4, 2] },
+  });
+  const pass = { model_id: model, seq_id: 1, forward_backward_input: { data: [wide], loss_fn: "cross_entropy" } };
+  const { loss_fn_outputs } = await server.run("/forward_backward", pass);
+  expect(loss_fn_outputs[0].logprobs.shape).toEqual([4, 2]);
+  const single = wireDatum(tokens, {
+    target_tokens: { data: other.slice(1), dtype: "int64", shape: [4] },
+  });
+  const alone = { model_id: model, seq_id: 2, forward_input: { data: [single], loss_fn: "cross_entropy" } };
+  const { loss_fn_outputs: plain } = await server.run("/forward", alone);
+  plain[0].logprobs.data.forEach((value: number, i: number) => {
+    expect(Math.abs(loss_fn_outputs[0].logprobs.data[2 * i + 1] - value)).toBeLessThan(1e-5);
+  });
+});
+
+test("what this server does not have is refused with a sentence", async () => {
+  const { status, body } = await server.call("POST", "/create_custom_loss", {});
+  expect(status).toBe(400);
+  expect(body.detail).toMatch(/does not support/);
+  const { model } = await newModel({});
+  const encrypted = { model_id: model, seq_id: 1, path: "out", age_encryption_recipients: ["age1"] };
+  expect((await server.call("POST", "/save_weights_external", encrypted)).status).toBe(400);
   expect((await server.call("GET", "/audit")).body).toEqual({ entries: [] });
 });

@@ -181,10 +181,24 @@ describe("a pass", () => {
       says: /target_tokens 3/,
     },
     {
-      name: "two targets a position",
-      changes: { tensors: { target_tokens: tensorOf(new Int32Array(8), [4, 2]) } },
-      status: 422,
-      says: /one value a position/,
+      name: "two targets a position and one weight",
+      changes: { tensors: { target_tokens: tensorOf(new Int32Array(8), [4, 2]), weights: floats(1, 1, 1, 1) } },
+      status: 400,
+      says: /weights has 4 values for 4 tokens: it should be \[4, 2\]/,
+    },
+    {
+      name: "two targets a position of a loss that takes one",
+      changes: { lossName: "ppo", tensors: { target_tokens: tensorOf(new Int32Array(8), [4, 2]) } },
+      status: 400,
+      says: /2 targets a position; ppo takes one/,
+    },
+    {
+      name: "a shape that is not that of its values",
+      changes: {
+        tensors: { target_tokens: tensorOf(new Int32Array(8), [4, 2]), weights: tensorOf(new Float32Array(8), [8]) },
+      },
+      status: 400,
+      says: /weights has 8 values for 4 tokens/,
     },
     {
       name: "a missing input",

@@ -1,4 +1,4 @@
-/** What hosted services have beyond training: there is one account, which pays nothing, and no second place for weights. */
+/** What hosted services have beyond training: there is one account, which pays nothing. */
 import { refuse } from "./errors.ts";
 import type { RouteTable } from "./router.ts";
 
@@ -12,10 +12,5 @@ export function accountRoutes(): RouteTable {
     "POST /api/v1/create_custom_loss": unsupported(
       "custom losses on the server: forward_backward_custom of the SDK computes them in the client",
     ),
-    "POST /api/v1/save_weights_external": unsupported("external weights: save_weights_for_sampler writes PEFT folders"),
-    "POST /api/v1/copy_weights": unsupported(
-      "copies of weights: there is one account, and load_weights takes any path",
-    ),
-    "GET /api/v1/training_runs/{run}/checkpoints/{kind}/{name}/external_weights_urls": unsupported("external weights"),
   };
 }

@@ -5,12 +5,19 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { type CheckpointPath, checkpointFolder, parseCheckpointPath, readCheckpoint } from "../../checkpoints.ts";
+import {
+  type CheckpointPath,
+  checkpointFolder,
+  formatCheckpointPath,
+  parseCheckpointPath,
+  readCheckpoint,
+} from "../../checkpoints.ts";
 import { tarOf } from "../tar.ts";
 import { refuse } from "./errors.ts";
 import { type ApiRequest, Reply, type RouteTable } from "./router.ts";
 
 const GOOD_FOR_MS = 7_200_000;
+const DESCRIPTION = "checkpoint.json";
 
 /** The query of a link to `pathname` that needs no key until `expiresMs`. */
 function sign(token: string, pathname: string, expiresMs: number): string {
@@ -33,12 +40,31 @@ export function downloadRoutes(serverFolder: string, token: string): RouteTable 
     const path = parseCheckpointPath(text) ?? refuse(400, `${text} is not a checkpoint's path.`);
     return readCheckpoint(serverFolder, path) ?? refuse(404, `Checkpoint ${text} not found`);
   };
+  const pathOf = ({ run, kind, name }: CheckpointPath) =>
+    `/api/v1/training_runs/${encodeURIComponent(run)}/checkpoints/${kind}/${name}`;
   const link = (request: ApiRequest) => {
-    const { run, kind, name } = find(request);
-    const pathname = `/api/v1/training_runs/${encodeURIComponent(run)}/checkpoints/${kind}/${name}/download`;
+    const pathname = `${pathOf(find(request))}/download`;
     const expiresMs = Date.now() + GOOD_FOR_MS;
     const url = `${request.origin}${pathname}?${sign(token, pathname, expiresMs)}`;
     return new Reply(302, { Location: url, Expires: new Date(expiresMs).toUTCString() }, undefined);
+  };
+  /** One link for each file of external weights. */
+  const fileLinks = (request: ApiRequest) => {
+    const path = find(request);
+    if (path.kind !== "external_weights") refuse(400, `${formatCheckpointPath(path)} is not external weights.`);
+    const expiresMs = Date.now() + GOOD_FOR_MS;
+    const files = readdirSync(checkpointFolder(serverFolder, path)).filter((name) => name !== DESCRIPTION);
+    const urls = files.map((name) => {
+      const pathname = `${pathOf(path)}/files/${name}/download`;
+      return [name, `${request.origin}${pathname}?${sign(token, pathname, expiresMs)}`];
+    });
+    return { urls: Object.fromEntries(urls), expires: new Date(expiresMs).toISOString() };
+  };
+  const file = (request: ApiRequest) => {
+    const folder = checkpointFolder(serverFolder, find(request));
+    const name = request.params.file as string;
+    if (!readdirSync(folder).includes(name)) refuse(404, `File ${name} not found`);
+    return new Reply(200, { "Content-Type": "application/octet-stream" }, readFileSync(join(folder, name)));
   };
   const download = (request: ApiRequest) => {
     const path = find(request);
@@ -54,5 +80,7 @@ export function downloadRoutes(serverFolder: string, token: string): RouteTable 
     "GET /api/v1/training_runs/{run}/checkpoints/{name}/archive": link,
     "GET /api/v1/training_runs/{run}/checkpoints/{kind}/{name}/download": download,
     "GET /api/v1/training_runs/{run}/checkpoints/{name}/download": download,
+    "GET /api/v1/training_runs/{run}/checkpoints/{kind}/{name}/external_weights_urls": fileLinks,
+    "GET /api/v1/training_runs/{run}/checkpoints/{kind}/{name}/files/{file}/download": file,
   };
 }

@@ -22,9 +22,9 @@ export function encodeOutcome(outcome: Outcome): unknown {
 function encodePass(pass: PassResult): unknown {
   return {
     loss_fn_output_type: "scalar",
-    loss_fn_outputs: pass.rows.map(({ outputs, elementwiseLoss }) => ({
-      [pass.output]: encodeFloats(outputs),
-      elementwise_loss: encodeFloats(elementwiseLoss),
+    loss_fn_outputs: pass.rows.map(({ outputs, elementwiseLoss, width }) => ({
+      [pass.output]: encodeFloats(outputs, width),
+      elementwise_loss: encodeFloats(elementwiseLoss, width),
     })),
     metrics: passMetrics(pass),
   };
@@ -37,8 +37,13 @@ export function passMetrics({ output, rows, lossSum }: PassResult): Readonly<Rec
   return { "loss:sum": lossSum, ...critic, "num_tokens:sum": tokens };
 }
 
-function encodeFloats(values: Float32Array): unknown {
-  return { data: Array.from(values), dtype: "float32", shape: [values.length] };
+function encodeFloats(values: Float32Array, width: number): unknown {
+  return { data: Array.from(values), dtype: "float32", shape: rowShape(values.length, width) };
+}
+
+/** [N] or, with several targets a position, [N, width]. */
+export function rowShape(count: number, width: number): number[] {
+  return width === 1 ? [count] : [count / width, width];
 }
 
 function encodeSample({ sequences, prompt }: SampleResult): unknown {

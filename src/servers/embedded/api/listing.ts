@@ -100,10 +100,12 @@ function describeRun(state: ApiState, info: RunInfo): unknown {
   };
 }
 
+const TYPES = { weights: "training", sampler_weights: "sampler", external_weights: "external" } as const;
+
 function describeCheckpoint(info: CheckpointInfo): unknown {
   return {
     checkpoint_id: `${info.kind}/${info.name}`,
-    checkpoint_type: info.kind === "weights" ? "training" : "sampler",
+    checkpoint_type: TYPES[info.kind],
     time: info.at,
     tinker_path: formatCheckpointPath(info),
     size_bytes: info.sizeBytes,

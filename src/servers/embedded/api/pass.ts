@@ -41,6 +41,8 @@ const INPUTS: ReadonlySet<string> = new Set([
   "target_tokens",
   ...LOSSES.flatMap(({ inputs }) => inputs.map(({ name }) => name)),
 ]);
+/** Each target of a position costs a pass over the vocabulary. */
+const MOST_WIDTH = 64;
 /** Of options that the losses leave to the server. */
 const OWN_DEFAULTS: Readonly<Record<string, number>> = { beta: 0.05 };
 
@@ -95,9 +97,10 @@ function checkDatum(sent: SentDatum, loc: Loc, index: number, loss: LossDefiniti
   const unknown = Object.keys(sent.tensors).find((name) => !INPUTS.has(name));
   if (unknown !== undefined)
     invalid([...inputs, unknown], `Unknown loss input; known are ${[...INPUTS].join(", ")}`, "");
+  const width = widthOf(sent.tensors.target_tokens, [...inputs, "target_tokens"], index, loss);
   const find = (name: string, dtype: string) => {
     const tensor = sent.tensors[name];
-    if (tensor) checkTensor(tensor, name, dtype, [...inputs, name], index, length);
+    if (tensor) checkTensor(tensor, name, dtype, [...inputs, name], { index, length, width });
     return tensor;
   };
   const targets = find("target_tokens", "int64");
@@ -116,17 +119,31 @@ function checkDatum(sent: SentDatum, loc: Loc, index: number, loss: LossDefiniti
   };
 }
 
-function checkTensor(tensor: SentTensor, name: string, dtype: string, loc: Loc, index: number, length: number): void {
+/** Targets of one position: the second side of `target_tokens`. A linear loss alone knows what more than one mean. */
+function widthOf(targets: SentTensor | undefined, loc: Loc, index: number, { name, isLinear }: LossDefinition): number {
+  const width = targets?.shape?.[1] ?? 1;
+  if (width > MOST_WIDTH)
+    invalid([...loc, "shape"], `Datum ${index}: Input should have at most ${MOST_WIDTH} targets a position`, width);
+  if (width > 1 && !isLinear) refuse(400, `Datum ${index} has ${width} targets a position; ${name} takes one.`);
+  return Math.max(width, 1);
+}
+
+interface Place {
+  readonly index: number;
+  readonly length: number;
+  readonly width: number;
+}
+
+function checkTensor(tensor: SentTensor, name: string, dtype: string, loc: Loc, { index, length, width }: Place): void {
   const { values, shape } = tensor;
   if (tensor.dtype !== undefined && tensor.dtype !== dtype)
     invalid([...loc, "dtype"], `Datum ${index}: ${name} should be ${dtype}`, tensor.dtype);
-  if (shape !== undefined && (shape[0] !== values.length || shape.slice(1).some((side) => side !== 1)))
-    invalid(
-      [...loc, "shape"],
-      `Datum ${index}: ${name} has shape [${shape.join(", ")}] and ${values.length} values; the embedded server takes one value a position`,
-    );
-  if (values.length !== length)
-    refuse(400, `Datum ${index}: ${name} has ${values.length} values for ${length} tokens.`);
+  const expected = width === 1 ? `[${length}]` : `[${length}, ${width}]`;
+  const isShaped = shape === undefined || (shape[0] ?? 1) * (shape[1] ?? 1) === values.length;
+  if (!isShaped || shape?.slice(2).some((side) => side !== 1))
+    invalid([...loc, "shape"], `Datum ${index}: ${name} has shape [${shape?.join(", ")}] and ${values.length} values`);
+  if (values.length !== length * width || (shape !== undefined && shape[0] !== length))
+    refuse(400, `Datum ${index}: ${name} has ${values.length} values for ${length} tokens: it should be ${expected}.`);
 }
 
 /** Token ids from `least` to below `limit`; 422 for what is none. */

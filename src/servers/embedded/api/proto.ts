@@ -6,7 +6,7 @@ import { type TensorData, tensorOf } from "../../../tinker/proto/tensor.ts";
 import type { Matrix, PromptScores } from "../prompt.ts";
 import type { SampledSequence, SampleResult } from "../sampler.ts";
 import type { PassResult } from "../trainer.ts";
-import { passMetrics } from "./encode.ts";
+import { passMetrics, rowShape } from "./encode.ts";
 import { HttpError, invalid } from "./errors.ts";
 import type { FutureResult } from "./futures.ts";
 import type { SentPass, SentTensor } from "./pass.ts";
@@ -77,9 +77,9 @@ export function encodeProtobuf(result: FutureResult): Uint8Array | undefined {
 function encodePass(pass: PassResult): Uint8Array {
   return encodePassOutput({
     outputType: "ArrayRecord",
-    outputs: pass.rows.map(({ outputs, elementwiseLoss }) => ({
-      [pass.output]: tensorOf(outputs),
-      elementwise_loss: tensorOf(elementwiseLoss),
+    outputs: pass.rows.map(({ outputs, elementwiseLoss, width }) => ({
+      [pass.output]: tensorOf(outputs, rowShape(outputs.length, width)),
+      elementwise_loss: tensorOf(elementwiseLoss, rowShape(outputs.length, width)),
     })),
     metrics: passMetrics(pass),
   });

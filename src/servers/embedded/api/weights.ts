@@ -1,13 +1,18 @@
 /** Endpoints that save, load and describe weights. */
+
+import type { Digest } from "../../../digest.ts";
 import {
   CHECKPOINT_NAME,
+  CHECKPOINT_VERSION,
   type CheckpointInfo,
   type CheckpointKind,
   type CheckpointPath,
   checkpointFolder,
+  copyCheckpoint,
   formatCheckpointPath,
   parseCheckpointPath,
   readCheckpoint,
+  writeRun,
 } from "../../checkpoints.ts";
 import type { SaveOrder } from "../messages.ts";
 import { refuse } from "./errors.ts";
@@ -34,6 +39,15 @@ export function weightRoutes(state: ApiState): RouteTable {
           : saveUnnamed(state, request, model);
       });
     },
+    "POST /api/v1/save_weights_external": (request) => {
+      const model = state.model(request.body.string("model_id"));
+      return state.reading(model, readSeq(request.body), () => {
+        if (request.body.has("age_encryption_recipients"))
+          refuse(400, "The embedded server does not encrypt external weights: leave out age_encryption_recipients.");
+        return saveNamed(state, request, model, "external_weights");
+      });
+    },
+    "POST /api/v1/copy_weights": ({ body, digest }) => copyWeights(state, body, digest),
     "POST /api/v1/load_weights": (request) =>
       request.body.has("model_id") ? loadInto(state, request) : loadAsNew(state, request),
     "POST /api/v1/weights_info": ({ body }) => {
@@ -67,14 +81,47 @@ function saveNamed(state: ApiState, { body, digest }: ApiRequest, model: ModelEn
   model.saving.add(key);
   return state.submitInOrder(model, seq, callDigest, async () => {
     try {
-      const op = kind === "weights" ? "saveWeights" : "saveSampler";
-      await state.computer.run({ op, model: model.id, order });
+      const { sizeBytes } = await (kind === "weights"
+        ? state.computer.run({ op: "saveWeights", model: model.id, order })
+        : state.computer.run({ op: "saveSampler", model: model.id, kind, order }));
+      const size = kind === "external_weights" ? { size_bytes: sizeBytes } : {};
+      return { type: "json", body: { path: formatCheckpointPath(path), ...size, type: SAVE_CALLS[kind] } };
     } finally {
       model.saving.delete(key);
     }
-    const type = kind === "weights" ? "save_weights" : "save_weights_for_sampler";
-    return { type: "json", body: { path: formatCheckpointPath(path), type } };
   });
+}
+
+const SAVE_CALLS: Readonly<Record<CheckpointKind, string>> = {
+  weights: "save_weights",
+  sampler_weights: "save_weights_for_sampler",
+  external_weights: "save_weights_external",
+};
+
+/** The copy is a run of its own, which is not trained: in the session that is named, or in one of no client. */
+function copyWeights(state: ApiState, body: Fields, digest: Digest): unknown {
+  const text = body.string("source_path");
+  const source = parseCheckpointPath(text) ?? refuse(400, `${text} is not a checkpoint's path.`);
+  const { serverFolder } = state.settings;
+  const original = readCheckpoint(serverFolder, source) ?? refuse(404, `Checkpoint ${text} not found`);
+  const changes = { at: new Date().toISOString(), expiresAt: readExpiry(body) };
+  const session = body.has("session_id")
+    ? state.session(body.string("session_id"))
+    : state.createSession({ userMetadata: null, displayName: null, project: body.string("destination_project_id") });
+  const seq = body.has("session_id") ? body.integer("model_seq_id") : 0;
+  const run = modelIdOf(session, seq);
+  const path = formatCheckpointPath({ ...source, run });
+  const answer = { tinker_path: path };
+  const callDigest = digestOf("copy_weights", digest);
+  if (session.modelCalls.repeatOf(seq, callDigest, "model_seq_id") !== undefined) return answer;
+  session.modelCalls.add(seq, { digest: callDigest, requestId: path });
+  const { baseModel, lora } = original;
+  const described = { formatVersion: CHECKPOINT_VERSION, run, session: session.id, baseModel, lora } as const;
+  writeRun(serverFolder, { ...described, createdAt: changes.at, userMetadata: null });
+  copyCheckpoint(serverFolder, source, run, changes);
+  // Nobody will send this session a heartbeat.
+  if (!body.has("session_id")) state.endSession(session, "finished", { reason: "success", detail: null });
+  return answer;
 }
 
 function readSaveOrder(body: Fields, name: string): SaveOrder {
