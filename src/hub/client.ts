@@ -17,6 +17,8 @@ export interface HubTimes {
 
 const DEFAULT_TIMES: HubTimes = { answerMs: 10_000, deadlineMs: 30_000, firstPauseMs: 500 };
 const CONNECT_MS = 5_000;
+/** Tries without an answer after which a plan is told, rather than kept waiting. Downloads go on until the deadline. */
+const MOST_SILENT_TRIES = 3;
 const MOST_REDIRECTS = 5;
 /** Longest answer that is read into memory. */
 const MOST_BYTES = 64 * 2 ** 20;
@@ -54,7 +56,7 @@ export class HubClient {
 
   /** A small file or answer, whole. Fails as `json` does. */
   async bytes(path: string, options: RequestOptions): Promise<Buffer> {
-    return this.#tries(path, options, async () => {
+    return this.#tries(path, options, MOST_SILENT_TRIES, async () => {
       const answer = await this.#open(path, {}, options.signal);
       if (answer.status >= 400) return this.#refused(path, answer);
       const chunks: Uint8Array[] = [];
@@ -78,7 +80,7 @@ export class HubClient {
     take: (start: number, body: AsyncIterable<Uint8Array>) => Promise<void>,
     options: RequestOptions,
   ): Promise<void> {
-    return this.#tries(path, options, async (progressed) => {
+    return this.#tries(path, options, Number.POSITIVE_INFINITY, async (progressed) => {
       const start = from();
       const answer = await this.#open(path, start > 0 ? { range: `bytes=${start}-` } : {}, options.signal);
       // Nothing is left of it.
@@ -118,6 +120,7 @@ export class HubClient {
       if (![301, 302, 303, 307, 308].includes(answer.statusCode) || typeof location !== "string")
         return { status: answer.statusCode, headers: answer.headers, body: answer.body };
       await discard(answer.body);
+      if (!URL.canParse(location, url)) throw new Error(`it redirects to \`${location}\`, which is no address`);
       url = new URL(location, url);
     }
     throw new Error(`it redirects more than ${MOST_REDIRECTS} times`);
@@ -127,11 +130,13 @@ export class HubClient {
   async #tries<T>(
     path: string,
     { signal, place }: RequestOptions,
+    mostSilentTries: number,
     attempt: (progressed: () => void) => Promise<T | Refusal>,
   ): Promise<T> {
     const { deadlineMs, firstPauseMs } = this.#times;
     let startedAt = performance.now();
     let failures = 0;
+    let silent = 0;
     const progressed = (): void => {
       startedAt = performance.now();
       failures = 0;
@@ -143,10 +148,12 @@ export class HubClient {
         const result = await attempt(progressed);
         if (!(result instanceof Refusal)) return result;
         refusal = result;
+        silent = 0;
       } catch (error) {
         signal.throwIfAborted();
         if (error instanceof RlcliError || error instanceof TypeError || error instanceof RangeError) throw error;
-        refusal = new Refusal("RL6020", reasonOf(error, this.#times.answerMs), true);
+        refusal = new Refusal("RL6020", reasonOf(error, this.#times.answerMs), silent + 1 < mostSilentTries);
+        silent += 1;
       }
       const pauseMs = refusal.afterMs ?? firstPauseMs * 2 ** failures * (0.75 + Math.random() / 4);
       failures += 1;

@@ -220,6 +220,10 @@ describe("refusals", () => {
     expect(() => hub({ HF_ENDPOINT: "hub.example" })).toThrow(/RL6020.*HF_ENDPOINT/);
     standIn.fault = () => ({ status: 200, body: "<html>captive portal</html>" });
     await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*not JSON/);
+    standIn.fault = () => ({ status: 302, headers: { location: "http://" } });
+    await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*no address/);
+    standIn.fault = () => ({ status: 302, headers: { location: "/again" } });
+    await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*redirects more than 5 times/);
     standIn.fault = () => ({ status: 200, body: "{}" });
     await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*something else/);
   });
