@@ -1,4 +1,5 @@
 /** Measures kept weights on an environment, on the server that keeps them. */
+import { setMaxListeners } from "node:events";
 import { join } from "node:path";
 import type { Address } from "../../address.ts";
 import { fail } from "../../diagnostic.ts";
@@ -79,6 +80,8 @@ async function play(
   const sampler = weights
     ? await samplerOf(session, weights, scope)
     : await session.createSampler({ baseModel: server.model });
+  // Every sample and every grade listens to it; that many listeners are no leak.
+  setMaxListeners(0, signal);
   const { samplesAtOnce } = await session.client.config();
   const count = evalTasks(order, environment);
   onPhase(`${count} tasks, ${order.samples} answer${order.samples === 1 ? "" : "s"} each`);

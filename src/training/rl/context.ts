@@ -1,4 +1,5 @@
 /** What the parts of the loop share over one lineage: samplers by step, the reference, and the player of episodes. */
+import { setMaxListeners } from "node:events";
 import type { SamplingOrder } from "../../environment-order.ts";
 import type { Environment } from "../../environments/environment.ts";
 import { Limit } from "../../environments/limit.ts";
@@ -29,6 +30,8 @@ export class RlContext {
     this.run = run;
     this.lineage = lineage;
     this.#limit = new Limit(samplesAtOnce);
+    // Every sample and every grade listens to it; that many listeners are no leak.
+    setMaxListeners(0, this.stop.signal);
   }
 
   static async open(run: RlRun, lineage: Lineage): Promise<RlContext> {

@@ -79,7 +79,11 @@ interface Fault {
   readonly message: string;
 }
 
-const gradeOf = ({ reward, metrics, note }: Grade) => ({ reward, metrics, ...(note === undefined ? {} : { note }) });
+const gradeOf = ({ reward, metrics, note }: Grade) => ({
+  reward: reward + 0,
+  metrics,
+  ...(note === undefined ? {} : { note }),
+});
 
 /** All of them, once none is at work any more; the first fault that is not one attempt's own is thrown. */
 async function settled(attempts: readonly Promise<Attempt>[]): Promise<readonly Attempt[]> {
@@ -161,11 +165,14 @@ function isWorthRetrying(error: unknown): boolean {
 
 /** An answer without a token, or one whose tokens nobody weighed, cannot be learned from. */
 function checkSequence({ tokens, logprobs }: SampledSequence): void {
-  if (tokens.length > 0 && logprobs.length === tokens.length) return;
+  const isWhole = tokens.length > 0 && logprobs.length === tokens.length;
+  if (isWhole && logprobs.every(Number.isFinite)) return;
   const what =
     tokens.length === 0
       ? "The server ended an answer before its first token"
-      : `The server gave ${logprobs.length} log-probabilities for ${tokens.length} tokens`;
+      : isWhole
+        ? "The server gave a log-probability that is no number"
+        : `The server gave ${logprobs.length} log-probabilities for ${tokens.length} tokens`;
   throw new RlcliError(diagnostic("RL8102", `${what}.`));
 }
 
@@ -188,7 +195,12 @@ function turnOf({ renderer, sampling }: Player, prompt: Int32Array, { tokens, lo
   const whole = renderer.tokenizer.decode(isClosed ? tokens.subarray(0, -1) : tokens);
   const stop = sampling.stop.find((text) => whole.endsWith(text));
   const text = stop === undefined || stopReason !== "stop" ? whole : whole.slice(0, -stop.length);
-  return { prompt, tokens, logprobs, text, stop: stopReason } satisfies RolloutTurn;
+  return { prompt, tokens, logprobs: withoutSign(logprobs), text, stop: stopReason } satisfies RolloutTurn;
+}
+
+/** −0 becomes 0, which is how JSON writes it: what is read again must be what was sent. */
+export function withoutSign(values: Float32Array): Float32Array {
+  return values.map((value) => value + 0);
 }
 
 /** One attempt, from its first answer to its grade. */

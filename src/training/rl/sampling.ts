@@ -4,7 +4,7 @@ import { writeFileWhole } from "../../files.ts";
 import { RUN_RECORD_VERSION } from "../../run-record.ts";
 import type { RlContext } from "./context.ts";
 import { type GroupRules, type JudgedGroup, judgeGroup } from "./groups.ts";
-import { playGroup } from "./play.ts";
+import { playGroup, withoutSign } from "./play.ts";
 import { type Attempt, isLost, type LostRollout, type Rollout, toLine } from "./rollout.ts";
 import { RolloutFile, readRollouts, rolloutPath, setAside } from "./rollout-files.ts";
 import { segmentsOf } from "./segments.ts";
@@ -88,7 +88,9 @@ async function withReference(context: RlContext, attempts: readonly Attempt[]): 
       const segments = segmentsOf(attempt.turns);
       const options = context.waiting("the reference");
       const reference = await Promise.all(segments.map(({ tokens }) => sampler.logprobs(tokens, options)));
-      return { ...attempt, reference } satisfies Rollout;
+      // Of the first token nothing is known, and nothing is asked.
+      for (const values of reference) values[0] = 0;
+      return { ...attempt, reference: reference.map(withoutSign) } satisfies Rollout;
     }),
   );
 }
