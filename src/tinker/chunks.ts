@@ -3,6 +3,7 @@
  * one. The cut depends on data and limits alone, so a repeat is cut alike.
  */
 import type { Datum, PassResult } from "./data.ts";
+import { imageBytes } from "./input.ts";
 
 export interface ChunkLimits {
   /** Datums in one request. */
@@ -18,11 +19,12 @@ const TOKEN_BYTES = 4;
 const INT64_BYTES = 8;
 
 /** Bytes of a datum on the wire, without the framing: whole numbers travel as int64. */
-export function datumBytes({ input, lossInputs }: Datum): number {
+export function datumBytes(datum: Datum): number {
+  const { input, lossInputs } = datum;
   const tensors = Object.values(lossInputs).map((t) =>
     t instanceof Int32Array ? t.length * INT64_BYTES : t.byteLength,
   );
-  return tensors.reduce((a, b) => a + b, input.length * TOKEN_BYTES);
+  return tensors.reduce((a, b) => a + b, input.length * TOKEN_BYTES + imageBytes(datum));
 }
 
 /** Cuts data into requests, in order. */

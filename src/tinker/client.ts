@@ -91,6 +91,8 @@ export class TinkerClient {
     try {
       const flags = await this.json<Record<string, unknown>>("POST", "/client/config", { sdk_version: CLIENT_NAME });
       const config = readConfig(flags);
+      if (flags.billing_exception_max_pause_duration_sec !== undefined)
+        this.transport.limitBillingPause(config.billingPauseMs);
       if (config.exchangesCredential) this.transport.exchangeCredential();
       return config;
     } catch (error) {

@@ -1,5 +1,6 @@
 /** What a server says about how it wants to be talked to. Flags that it leaves out have the SDK's defaults. */
 import { type ChunkLimits, DEFAULT_LIMITS } from "./chunks.ts";
+import { DEFAULT_BILLING } from "./retry.ts";
 
 export interface ServerConfig {
   /** The credential is exchanged for a short-lived one. */
@@ -9,6 +10,8 @@ export interface ServerConfig {
   readonly limits: ChunkLimits;
   /** Samples in flight at a time. */
   readonly samplesAtOnce: number;
+  /** How long calls wait for an account to be in credit again. */
+  readonly billingPauseMs: number;
   /** Whether a failed submission of a sample may be tried again. */
   readonly retriesSamples: boolean;
 }
@@ -19,6 +22,7 @@ export const DEFAULT_CONFIG: ServerConfig = {
   limits: DEFAULT_LIMITS,
   samplesAtOnce: 2000,
   retriesSamples: true,
+  billingPauseMs: DEFAULT_BILLING.mostMs,
 };
 
 /** The answer of `client/config`; a flag of another type counts as left out. */
@@ -36,6 +40,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>): ServerConf
       bytes: count("fwdbwd_max_chunk_bytes_count", DEFAULT_LIMITS.bytes),
     },
     samplesAtOnce: count("sample_max_concurrent_requests", DEFAULT_CONFIG.samplesAtOnce),
+    billingPauseMs: 1000 * count("billing_exception_max_pause_duration_sec", DEFAULT_CONFIG.billingPauseMs / 1000),
     retriesSamples: !flag("sample_no_retries", false),
   };
 }

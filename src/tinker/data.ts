@@ -1,11 +1,27 @@
 /** What the client takes and gives: typed arrays instead of lists, names instead of wire fields. */
 import type { TopK } from "./proto/sample.ts";
 
+/** A picture within an input, for servers whose model sees. */
+export interface InputImage {
+  /** How many of the input's tokens stand before it; images at one place follow each other in order. */
+  readonly at: number;
+  /** The file's bytes. */
+  readonly data: Uint8Array;
+  readonly format: "png" | "jpeg";
+  /** Positions that it takes; the server checks it. */
+  readonly expectedTokens: number;
+}
+
 /** One training example. Position i of every tensor belongs to position i of the input. */
 export interface Datum {
-  /** [N] input tokens. */
+  /** Input tokens; N of them where there are no images. */
   readonly input: Int32Array;
-  /** By name: `target_tokens` [N] as Int32Array, all others [N] as Float32Array. */
+  /** N is then the number of tokens and of the images' positions together. */
+  readonly images?: readonly InputImage[];
+  /**
+   * By name: `target_tokens` [N] as Int32Array, all others [N] as Float32Array. Where there are K targets a position, all are
+   * [N · K], the K of a position side by side.
+   */
   readonly lossInputs: Readonly<Record<string, Int32Array | Float32Array>>;
 }
 
@@ -20,7 +36,7 @@ export type OutputArray = Float32Array | Int32Array | Float64Array;
 
 /** The result of forward or forward_backward. */
 export interface PassResult {
-  /** One entry a datum, in order; `logprobs` is [N], log p(target) in nats; a critic gives `values` [N] instead. */
+  /** One entry a datum, in order; `logprobs` is [N] (or [N · K]), log p(target) in nats; a critic gives `values` [N] instead. */
   readonly outputs: readonly (Readonly<Record<string, OutputArray>> & {
     readonly logprobs?: Float32Array;
     readonly values?: Float32Array;

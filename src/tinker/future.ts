@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { encodeJson } from "./encoding/json.ts";
-import { isGone, reasonOf, TinkerError } from "./errors.ts";
+import { isGone, isUnsupported, reasonOf, TinkerError } from "./errors.ts";
 import { Attempts, isRetryable, retryAfterMs } from "./retry.ts";
 import { endpointOf, type HttpAnswer, type HttpRequest, type Transport } from "./transport.ts";
 
@@ -83,6 +83,18 @@ export class Future<T> implements Pending<T> {
     }
   }
 
+  /** Says that the result is not wanted any more. False where the server has no such call, and goes on working. */
+  async cancel(options: CallOptions = {}): Promise<boolean> {
+    const body = encodeJson({ request_id: this.requestId });
+    try {
+      await this.#transport.send({ method: "POST", path: "/cancel_future", body, signal: options.signal });
+      return true;
+    } catch (error) {
+      if (isUnsupported(error)) return false;
+      throw error;
+    }
+  }
+
   async #submitAgain(): Promise<void> {
     this.#taken = await submitRequest(this.#transport, this.#submission, this.#reading);
   }
@@ -90,6 +102,7 @@ export class Future<T> implements Pending<T> {
   async #await(options: ResultOptions): Promise<T> {
     const startedAt = performance.now();
     let attempts = new Attempts(this.#transport.retry);
+    const billing = this.#transport.billingPause();
     let resubmits = 0;
     for (;;) {
       const polledAt = performance.now();
@@ -104,6 +117,8 @@ export class Future<T> implements Pending<T> {
         if (resubmits > MAX_RESUBMITS) throw outcome.error;
         this.#submission = { ...this.#submission, signal: options.signal };
         await this.#submitAgain();
+      } else if (outcome.type === "unpaid") {
+        if (!(await billing.again(options.signal))) throw outcome.error;
       } else if (outcome.type === "trouble") {
         if (!(await attempts.again(options.signal, outcome.afterMs))) throw outcome.error;
       } else {
@@ -144,6 +159,7 @@ export class Future<T> implements Pending<T> {
     if (status === 408) return { type: "not yet", state: readNotYet(answer)?.queue_state };
     const reason = reasonOf(body);
     if (status === 410 || status === 404) return { type: "forgotten", error: this.#error("gone", status, reason) };
+    if (status === 402) return { type: "unpaid", error: this.#error("rejected", status, reason) };
     const isProxyRefusal = status === 400 && body.length === 0;
     if (isProxyRefusal || isRetryable(status, headers)) {
       const kind = status === 429 ? "busy" : "failed";
@@ -187,6 +203,7 @@ type PollOutcome =
   | { readonly type: "answer"; readonly answer: HttpAnswer }
   | { readonly type: "not yet"; readonly state: string | undefined }
   | { readonly type: "trouble"; readonly error: TinkerError; readonly afterMs?: number | undefined }
+  | { readonly type: "unpaid"; readonly error: TinkerError }
   | { readonly type: "forgotten"; readonly error: TinkerError };
 
 async function submitRequest<T>(transport: Transport, submission: HttpRequest, { send }: Reading<T>): Promise<Taken> {

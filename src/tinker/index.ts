@@ -4,9 +4,11 @@ export type { ChunkLimits } from "./chunks.ts";
 export { TinkerClient, type TinkerClientOptions } from "./client.ts";
 export type { Compress } from "./compress.ts";
 export type { ServerConfig } from "./config.ts";
+export type { CustomLoss, CustomLossValue, CustomPass } from "./custom.ts";
 export type {
   CheckpointInfo,
   Datum,
+  InputImage,
   Loss,
   ModelDescription,
   ModelInfo,
@@ -30,8 +32,8 @@ export { type CleanModel, createCleanModel } from "./quirks/gradients.ts";
 export { type ServerFamily, serverFamily, serverKind } from "./quirks/probe.ts";
 export { planStep, type StepPlan } from "./quirks/reduction.ts";
 export { ignoredSettings, SERVER_TRAITS, type ServerKind, type ServerTraits } from "./quirks.ts";
-export type { Rest, Supported } from "./rest.ts";
-export type { RetryPolicy } from "./retry.ts";
-export type { SampleRequest, Sampler } from "./sampler.ts";
+export type { CopyTarget, ExternalWeights, Rest, Supported } from "./rest.ts";
+export type { BillingTimes, RetryPolicy } from "./retry.ts";
+export type { Completions, SampleRequest, Sampler } from "./sampler.ts";
 export type { ModelOptions, Session, SessionOptions } from "./session.ts";
 export type { AdamParams } from "./wire.ts";

@@ -4,6 +4,7 @@
  */
 import { splitData } from "./chunks.ts";
 import type { TinkerClient } from "./client.ts";
+import { type CustomLoss, type CustomPass, runCustomLoss } from "./custom.ts";
 import type { Datum, Loss, ModelDescription, PassResult } from "./data.ts";
 import { encodeJson } from "./encoding/json.ts";
 import { type CallOptions, type Fail, Future, type Pending, parseJson, type ResultOptions } from "./future.ts";
@@ -117,6 +118,34 @@ export class TrainingModel {
   saveWeightsForSampler(name: string, options: SaveOptions = {}): Promise<Future<string>> {
     const saved = this.#client.weights.saved(this.id);
     return this.#save("save_weights_for_sampler", name, options, (path) => this.#client.weights.named(path, saved));
+  }
+
+  /** Saves weights for other programs under a name, to be downloaded file by file (`rest.externalWeightsUrls`). */
+  saveWeightsExternal(
+    name: string,
+    { ttlSeconds, ...options }: SeqOptions & Pick<SaveOptions, "ttlSeconds"> = {},
+  ): Promise<Future<{ readonly path: string; readonly sizeBytes?: number }>> {
+    const body = {
+      model_id: this.id,
+      seq_id: this.#seq(options),
+      path: name,
+      ...(ttlSeconds === undefined ? {} : { ttl_seconds: ttlSeconds }),
+      type: "save_weights_external",
+    };
+    return this.#submit("/save_weights_external", body, options, (answer, fail) => {
+      const { path, size_bytes } = parseJson(answer) as { path?: string; size_bytes?: number | null };
+      if (typeof path !== "string") throw fail("the result has no path");
+      return { path, ...(size_bytes == null ? {} : { sizeBytes: size_bytes }) };
+    });
+  }
+
+  /**
+   * A loss of one's own, computed here from the log-probabilities: one forward pass, `loss`, and one backward pass whose
+   * gradient is that of the loss, whatever the kind of server. `data` is all of the step: every datum until the next
+   * optim_step. Weights of the data are for `loss` to read; they are not sent as such.
+   */
+  forwardBackwardCustom(data: readonly Datum[], loss: CustomLoss, options: ResultOptions = {}): Promise<CustomPass> {
+    return runCustomLoss(this.#client, this, data, loss, options);
   }
 
   /**

@@ -15,6 +15,16 @@ export type Supported<T> =
   | { readonly supported: true; readonly value: T }
   | { readonly supported: false; readonly reason: string };
 
+export interface ExternalWeights {
+  readonly urls: Readonly<Record<string, string>>;
+  readonly expires: string;
+}
+
+export type CopyTarget = { readonly ttlSeconds?: number } & (
+  | { readonly projectId: string }
+  | { readonly sessionId: string; readonly modelSeqId: number }
+);
+
 const PAGE = 100;
 
 export class Rest {
@@ -51,6 +61,29 @@ export class Rest {
   /** The bytes of a checkpoint, as the server packs them. */
   archive(path: string, options: CallOptions = {}): Promise<Supported<Archive>> {
     return probing(() => openArchive(this.#client.transport, path, options));
+  }
+
+  /** A signed URL for each file of external weights, and when they end (ISO 8601). */
+  externalWeightsUrls(path: string, options: CallOptions = {}): Promise<Supported<ExternalWeights>> {
+    const url = `${checkpointUrl(path)}/external_weights_urls`;
+    return probing(() => this.#client.json<ExternalWeights>("GET", url, undefined, options));
+  }
+
+  /** Copies a checkpoint into a run that is not trained: of a session, or of a project. Gives the copy's path. */
+  copyWeights(path: string, to: CopyTarget, options: CallOptions = {}): Promise<Supported<string>> {
+    const target =
+      "projectId" in to
+        ? { destination_project_id: to.projectId }
+        : { session_id: to.sessionId, model_seq_id: to.modelSeqId };
+    const body = {
+      source_path: path,
+      ...target,
+      ...(to.ttlSeconds === undefined ? {} : { ttl_seconds: to.ttlSeconds }),
+    };
+    return probing(async () => {
+      const wire = await this.#client.json<{ readonly tinker_path: string }>("POST", "/copy_weights", body, options);
+      return wire.tinker_path;
+    });
   }
 
   /** Ids of sessions, newest first where the server orders them. */

@@ -1,17 +1,20 @@
 /** Samples from one snapshot of weights. Samples carry their own numbers, so that a retry is the same sample. */
 import type { TinkerClient } from "./client.ts";
-import type { SampleResult, SamplingParams } from "./data.ts";
+import type { InputImage, SampleResult, SamplingParams } from "./data.ts";
 import { encodeJson, wireInput } from "./encoding/json.ts";
 import { ACCEPT_BOTH, decodeSample } from "./encoding.ts";
 import { TinkerError } from "./errors.ts";
 import { type CallOptions, Future, type ResultOptions, type Taken } from "./future.ts";
+import { imageFault, inputLength, type ModelInput } from "./input.ts";
 import type { SavedAt } from "./quirks/freshness.ts";
 import type { HttpRequest } from "./transport.ts";
 import type { WireSamplingParams } from "./wire.ts";
 
 export interface SampleRequest {
-  /** [P] prompt tokens. */
+  /** Prompt tokens; [P] where there are no images. */
   readonly prompt: Int32Array;
+  /** P is then the number of tokens and of the images' positions together. */
+  readonly images?: readonly InputImage[];
   readonly params: SamplingParams;
   /** 1 where absent. */
   readonly count?: number;
@@ -22,23 +25,40 @@ export interface SampleRequest {
   readonly topkSampleLogprobs?: number;
 }
 
+export interface Completions {
+  readonly done: readonly { readonly requestId: string; readonly ok: boolean }[];
+  readonly cursor: number;
+}
+
+/** A client that shares a sampler numbers its samples from its own multiple of this. */
+const CLONE_SEQS = 1e9;
+
 export class Sampler {
   readonly id: string;
   readonly #client: TinkerClient;
   readonly #savedAt: SavedAt | undefined;
-  #nextSeqId = 0;
+  readonly #clone: number;
+  #nextSeqId: number;
 
-  /** `savedAt`: of weights from a model that lives through the same client. */
-  constructor(client: TinkerClient, id: string, savedAt?: SavedAt) {
+  /**
+   * `savedAt`: of weights from a model that lives through the same client. `clone`: the number of this client among
+   * those that share the sampler; 0 is the one that made it.
+   */
+  constructor(client: TinkerClient, id: string, savedAt?: SavedAt, clone = 0) {
     this.#client = client;
     this.id = id;
+    this.#clone = clone;
+    this.#nextSeqId = clone * CLONE_SEQS;
     this.#savedAt = savedAt;
   }
 
   /** Resolves when the server has taken the request. */
   async sample(request: SampleRequest, options: CallOptions & { seqId?: number } = {}): Promise<Future<SampleResult>> {
-    const { prompt, count = 1 } = request;
-    if (prompt.length === 0) throw new RangeError("a sample needs a prompt");
+    const { count = 1 } = request;
+    const input = inputOf(request);
+    const fault = imageFault(input);
+    if (fault) throw new RangeError(fault);
+    if (inputLength(input) === 0) throw new RangeError("a sample needs a prompt");
     this.#refuseStale();
     const { transport, gate } = this.#client;
     const { retriesSamples } = await this.#client.config(options);
@@ -56,7 +76,7 @@ export class Sampler {
       accept: ACCEPT_BOTH,
       send: (submission) => gate.run(submission.body?.length ?? 0, submission.signal, () => transport.send(submission)),
       decode: (answer, fail, taken) => {
-        const result = decodeSample(answer, prompt.length);
+        const result = decodeSample(answer, inputLength(input));
         if (result.sequences.length !== count) throw fail(`${result.sequences.length} samples for ${count}`);
         return named(result, taken);
       },
@@ -104,6 +124,41 @@ export class Sampler {
     throw new RangeError("the server gave no log-probabilities of the prompt");
   }
 
+  /** Another client of the same sampler, in this process or another, whose samples never take the numbers of this one's. */
+  async join(options: CallOptions = {}): Promise<Sampler> {
+    const body = { sampling_session_id: this.id, type: "join_sampling_session" };
+    interface Wire {
+      readonly client_counter: number;
+    }
+    const wire = await this.#client.json<Wire>("POST", "/join_sampling_session", body, options);
+    return new Sampler(this.#client, this.id, this.#savedAt, wire.client_counter);
+  }
+
+  /**
+   * Which of this client's samples are done, for a caller with so many that a poll for each is too much: those since
+   * `cursor` (0 at first), as soon as there are any. The next call with the new cursor acknowledges them. Their results
+   * are then there at once.
+   */
+  async completions(
+    cursor: number,
+    { timeoutMs, signal }: CallOptions & { readonly timeoutMs?: number } = {},
+  ): Promise<Completions> {
+    const target = { type: "sampling_session", sampling_session_id: this.id, cloned_sampler_id: this.#clone };
+    const body = {
+      target,
+      prev_cursor: cursor,
+      retrieved_request_ids: [],
+      ...(timeoutMs === undefined ? {} : { timeout: timeoutMs / 1000 }),
+    };
+    interface Wire {
+      readonly completions: readonly { readonly state: string; readonly request_id: string }[];
+      readonly cursor: number;
+    }
+    const wire = await this.#client.json<Wire>("POST", "/retrieve_futures", body, { signal });
+    const done = wire.completions.map(({ state, request_id }) => ({ requestId: request_id, ok: state === "finished" }));
+    return { done, cursor: wire.cursor };
+  }
+
   #refuseStale(): void {
     const { kind, weights } = this.#client;
     const reason = kind && this.#savedAt && weights.fault(kind, this.#savedAt);
@@ -116,7 +171,7 @@ export class Sampler {
       sampling_session_id: this.id,
       seq_id: seqId,
       num_samples: request.count ?? 1,
-      prompt: wireInput(request.prompt),
+      prompt: wireInput(inputOf(request)),
       sampling_params: wireParams(request.params),
       prompt_logprobs: request.promptLogprobs ?? false,
       ...(topkPromptLogprobs === 0 ? {} : { topk_prompt_logprobs: topkPromptLogprobs }),
@@ -125,6 +180,8 @@ export class Sampler {
     });
   }
 }
+
+const inputOf = ({ prompt, images }: SampleRequest): ModelInput => ({ input: prompt, ...(images ? { images } : {}) });
 
 /** Servers since SDK 0.38 name each sequence when they take the request. */
 function named(result: SampleResult, { sample_sequence_ids: ids }: Taken): SampleResult {

@@ -3,7 +3,16 @@ import { randomUUID } from "node:crypto";
 import { Agent, request } from "undici";
 import { Credential } from "./credential.ts";
 import { isGone, reasonOf, TinkerError } from "./errors.ts";
-import { Attempts, DEFAULT_RETRY, isRetryable, type RetryPolicy, retryAfterMs } from "./retry.ts";
+import {
+  Attempts,
+  BillingPause,
+  type BillingTimes,
+  DEFAULT_BILLING,
+  DEFAULT_RETRY,
+  isRetryable,
+  type RetryPolicy,
+  retryAfterMs,
+} from "./retry.ts";
 
 export interface TransportOptions {
   /** With or without a path prefix and a trailing slash. */
@@ -11,6 +20,8 @@ export interface TransportOptions {
   /** Sent as `X-API-Key`; never logged, never part of an error. */
   readonly apiKey?: string;
   readonly retry?: Partial<RetryPolicy>;
+  /** How calls wait for an account to be in credit again; `mostMs` is the server's to say where it says so. */
+  readonly billing?: Partial<BillingTimes>;
   /** For a request that is not a long poll. */
   readonly timeoutMs?: number;
 }
@@ -51,12 +62,24 @@ export class Transport {
   readonly #credential: Credential;
   readonly #timeoutMs: number;
   readonly retry: RetryPolicy;
+  #billing: BillingTimes;
 
-  constructor({ baseUrl, apiKey, retry, timeoutMs }: TransportOptions) {
+  constructor({ baseUrl, apiKey, retry, timeoutMs, billing }: TransportOptions) {
+    this.#billing = { ...DEFAULT_BILLING, ...billing };
     this.#base = baseUrl.replace(/\/+$/, "");
     this.#credential = new Credential(apiKey, (key) => this.#exchange(key));
     this.#timeoutMs = timeoutMs ?? DEFAULT_TIMEOUT_MS;
     this.retry = { ...DEFAULT_RETRY, ...retry };
+  }
+
+  /** For calls that begin from now on. */
+  limitBillingPause(mostMs: number): void {
+    this.#billing = { ...this.#billing, mostMs };
+  }
+
+  /** The pauses of a call that begins now. */
+  billingPause(): BillingPause {
+    return new BillingPause(this.#billing);
   }
 
   /** From now on the key is exchanged for short-lived ones, which are renewed before they end. */
@@ -115,6 +138,7 @@ export class Transport {
   /** Tries until an answer is final; returns it if it is a success, else throws `TinkerError`. */
   async send(spec: HttpRequest): Promise<HttpAnswer> {
     const attempts = new Attempts(this.retry);
+    const billing = this.billingPause();
     // One key for all tries of a call, so that a server may recognise them; GET needs none.
     const key = spec.method === "GET" ? {} : { "x-idempotency-key": `rlcli-${randomUUID()}` };
     const keyed = { ...spec, headers: { ...key, ...spec.headers } };
@@ -128,6 +152,7 @@ export class Transport {
         continue;
       }
       if (answer.status < 400) return answer;
+      if (answer.status === 402 && spec.retries !== "none" && (await billing.again(spec.signal))) continue;
       const isProxyRefusal = answer.status === 400 && answer.body.length === 0;
       const isLeft = spec.retries === "none" || (spec.retries === "not busy" && answer.status === 429);
       const mayRetry = !isLeft && (isProxyRefusal || isRetryable(answer.status, answer.headers));

@@ -12,7 +12,17 @@ export interface WireDatum {
 }
 
 export interface WireInput {
-  readonly chunks: readonly { readonly type: "encoded_text"; readonly tokens: readonly number[] }[];
+  readonly chunks: readonly (
+    | { readonly type: "encoded_text"; readonly tokens: readonly number[] }
+    | {
+        readonly type: "image";
+        /** Base64. */
+        readonly data: string;
+        readonly format: string;
+        readonly expected_tokens: number | null;
+      }
+    | { readonly type: "dmel"; readonly dmel: string }
+  )[];
 }
 
 export interface WirePass {

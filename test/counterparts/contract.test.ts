@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
+  type CustomLoss,
   createCleanModel,
   type Datum,
   type Loss,
@@ -261,6 +262,36 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     const fresh = await (await other.sampler()).result();
     await (await fresh.sample(request)).result();
     await other.unload();
+  }, 120_000);
+
+  it("has the gradient of a loss that the client computes", async () => {
+    const data = [datum([5, 6, 7, 8, 9], [1, 1, 0, 2]), datum([9, 8, 7], [1, 0.5])];
+    const custom = async (loss: CustomLoss) => {
+      const { pass, loss: value } = await model.forwardBackwardCustom(data, loss);
+      await pass.result();
+      const metrics = await (await model.optimStep({ learning_rate: 0 })).result();
+      return { value, norm: Object.entries(metrics).find(([name]) => name.includes("grad_norm"))![1] };
+    };
+    const weights = data.map((d) => d.lossInputs.weights as Float32Array);
+    const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0);
+    const linear = await custom((logprobs) => ({
+      loss: -logprobs.reduce((sum, row, i) => sum + dot(row, weights[i]!), 0),
+      derivatives: weights.map((w) => w.map((v) => -v)),
+    }));
+    expect(linear.norm / (await gradNorm(CE, data))).toBeCloseTo(1, 3);
+    // ½·ℓ² has the derivative ℓ: the same as cross entropy whose weights are −ℓ.
+    const squares: CustomLoss = (logprobs) => ({
+      loss: logprobs.reduce((sum, row) => sum + 0.5 * dot(row, row), 0),
+      derivatives: logprobs,
+    });
+    const { outputs } = await (await model.forward(data, CE)).result();
+    const equal = data.map((d, i) => ({
+      ...d,
+      lossInputs: { ...d.lossInputs, weights: outputs[i]!.logprobs!.map((v) => -v) },
+    }));
+    const squared = await custom(squares);
+    expect(squared.value).toBeGreaterThan(0);
+    expect(squared.norm / (await gradNorm(CE, equal))).toBeCloseTo(1, 3);
   }, 120_000);
 
   it("creates a model without the gradients that another client left in its slot", async () => {

@@ -144,7 +144,7 @@ describe("submitting", () => {
     const good = datum(1, 2, 3);
     const bad = { ...good, lossInputs: { ...good.lossInputs, weights: Float32Array.of(1) } };
     await expect(model.forward([], CE)).rejects.toThrow(RangeError);
-    await expect(model.forward([bad], CE)).rejects.toThrow("weights has 1 entries for 2 tokens");
+    await expect(model.forward([bad], CE)).rejects.toThrow("weights has 1 entries for 2 targets");
     const nan = { ...good, lossInputs: { ...good.lossInputs, weights: Float32Array.of(1, Number.NaN) } };
     await expect(model.forward([nan], CE)).rejects.toThrow("not finite");
     expect(server.count("/forward")).toBe(0);

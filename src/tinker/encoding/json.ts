@@ -1,6 +1,8 @@
 /** The JSON forms, which every server takes. */
 import type { Datum, OutputArray, PassResult, SampleResult } from "../data.ts";
 import type { PassRequest } from "../encoding.ts";
+import { chunksOf, inputLength, type ModelInput, tensorShape } from "../input.ts";
+import type { InputChunk } from "../proto/request.ts";
 import { topkOf } from "../proto/sample.ts";
 import type { WireDatum, WireInput, WirePass, WirePassResult, WireSample, WireTensor } from "../wire.ts";
 
@@ -8,22 +10,39 @@ export function encodeJson(value: unknown): Uint8Array {
   return Buffer.from(JSON.stringify(value));
 }
 
-export function wireInput(tokens: Int32Array): WireInput {
-  return { chunks: [{ type: "encoded_text", tokens: Array.from(tokens) }] };
+export function wireInput(input: ModelInput): WireInput {
+  return { chunks: chunksOf(input).map(wireChunk) };
 }
 
-function wireTensor(values: Int32Array | Float32Array): WireTensor {
+function wireChunk(chunk: InputChunk): WireInput["chunks"][number] {
+  switch (chunk.type) {
+    case "encoded_text":
+      return { type: "encoded_text", tokens: Array.from(chunk.tokens) };
+    case "image": {
+      const { data, format, expectedTokens } = chunk;
+      const base64 = Buffer.from(data).toString("base64");
+      return { type: "image", data: base64, format, expected_tokens: expectedTokens ?? null };
+    }
+    case "dmel":
+      return { type: "dmel", dmel: Buffer.from(chunk.dmel).toString("base64") };
+    default:
+      return chunk satisfies never;
+  }
+}
+
+function wireTensor(values: Int32Array | Float32Array, length: number): WireTensor {
   return {
     data: Array.from(values),
     dtype: values instanceof Int32Array ? "int64" : "float32",
-    shape: [values.length],
+    shape: tensorShape(values.length, length),
   };
 }
 
-const wireDatum = ({ input, lossInputs }: Datum): WireDatum => ({
-  model_input: wireInput(input),
-  loss_fn_inputs: Object.fromEntries(Object.entries(lossInputs).map(([name, values]) => [name, wireTensor(values)])),
-});
+const wireDatum = (datum: Datum): WireDatum => {
+  const length = inputLength(datum);
+  const tensors = Object.entries(datum.lossInputs).map(([name, values]) => [name, wireTensor(values, length)]);
+  return { model_input: wireInput(datum), loss_fn_inputs: Object.fromEntries(tensors) };
+};
 
 export function encodePassJson({ modelId, seqId, data, loss, kind }: PassRequest): Uint8Array {
   const pass: WirePass = { loss_fn: loss.name, loss_fn_config: loss.config ?? null, data: data.map(wireDatum) };

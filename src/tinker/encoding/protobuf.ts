@@ -1,6 +1,7 @@
 /** The protobuf forms, between what the client holds and the messages of `proto/`. */
 import type { OutputArray, PassResult, SampleResult } from "../data.ts";
 import type { PassRequest } from "../encoding.ts";
+import { chunksOf, inputLength, tensorShape } from "../input.ts";
 import type { Decoded } from "../proto/decoded.ts";
 import { encodePassMessage } from "../proto/request.ts";
 import { decodePassOutput } from "../proto/result.ts";
@@ -15,10 +16,14 @@ export function encodePassProtobuf({ modelId, seqId, data, loss, kind }: PassReq
     lossName: loss.name,
     lossConfig: loss.config ?? {},
     forwardOnly: kind === "forward",
-    data: data.map(({ input, lossInputs }) => ({
-      input: [{ type: "encoded_text", tokens: input }],
-      lossInputs: Object.fromEntries(Object.entries(lossInputs).map(([name, values]) => [name, tensorOf(values)])),
-    })),
+    data: data.map((datum) => {
+      const length = inputLength(datum);
+      const tensors = Object.entries(datum.lossInputs).map(([name, values]) => [
+        name,
+        tensorOf(values, tensorShape(values.length, length)),
+      ]);
+      return { input: chunksOf(datum), lossInputs: Object.fromEntries(tensors) };
+    }),
   });
 }
 

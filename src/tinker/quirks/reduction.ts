@@ -7,6 +7,7 @@
  * scale can be put into the advantages, and `weights` becomes a plain mask, which gspo's mean over a sequence needs.
  */
 import type { Datum, Loss } from "../data.ts";
+import { inputLength } from "../input.ts";
 import { SERVER_TRAITS, type ServerKind } from "../quirks.ts";
 
 /** What to send for a step. */
@@ -60,8 +61,9 @@ function optionsFor(kind: ServerKind, loss: Loss): Loss | string {
   return `${kind} servers do not let ${loss.name} choose ${name}: it is ${fixed[name] ?? "not known there"}, not ${value}`;
 }
 
-const weightsOf = ({ input, lossInputs }: Datum): Float32Array =>
-  (lossInputs.weights as Float32Array | undefined) ?? new Float32Array(input.length).fill(1);
+const weightsOf = (datum: Datum): Float32Array =>
+  (datum.lossInputs.weights as Float32Array | undefined) ??
+  new Float32Array(datum.lossInputs.target_tokens?.length ?? inputLength(datum)).fill(1);
 
 const sum = (values: Float32Array): number => values.reduce((a, b) => a + b, 0);
 
@@ -94,7 +96,7 @@ function asImportanceSampling(
       logprobs: logprobs[i] as Float32Array,
       advantages: weights.map((weight) => weight * scale),
     };
-    return { input: datum.input, lossInputs };
+    return { ...datum, lossInputs };
   });
   return { loss: { name: "importance_sampling" }, data: sent };
 }
@@ -108,7 +110,7 @@ function foldWeights(kind: ServerKind, loss: Loss, datum: Datum, datums: number)
   const { weights: _, ...others } = datum.lossInputs;
   const masked = loss.name === "gspo" ? { sequence_ratio_mask: mask } : {};
   return {
-    input: datum.input,
+    ...datum,
     lossInputs: {
       ...others,
       ...(readsRlWeights ? { weights: mask } : masked),
@@ -117,7 +119,9 @@ function foldWeights(kind: ServerKind, loss: Loss, datum: Datum, datums: number)
   };
 }
 
-function isShifted({ input, lossInputs }: Datum): boolean {
+/** With images between the tokens nobody can tell. */
+function isShifted({ input, images, lossInputs }: Datum): boolean {
   const targets = lossInputs.target_tokens;
-  return targets !== undefined && input.subarray(1).every((token, i) => token === targets[i]);
+  if (images !== undefined && images.length > 0) return true;
+  return targets?.length === input.length && input.subarray(1).every((token, i) => token === targets[i]);
 }
