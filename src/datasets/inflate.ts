@@ -3,7 +3,6 @@
  * the data breaks off or is damaged; here everything is taken over as it comes, and the piece in which the fault lies is
  * gone through once more, a byte at a time.
  */
-import { once } from "node:events";
 import type { Transform } from "node:stream";
 
 /** Compressed bytes given at once: what they inflate to is held in memory, at most about a thousand times as much. */
@@ -100,8 +99,9 @@ class Inflater {
   count = 0;
   fault: Error | undefined;
   readonly #transform: Transform;
-  readonly #failed: Promise<void>;
   #out: Buffer[] = [];
+  /** Ends the wait for what was given last. */
+  #wake: (() => void) | undefined;
 
   constructor(transform: Transform) {
     this.#transform = transform;
@@ -109,25 +109,26 @@ class Inflater {
       this.#out.push(bytes);
       this.count += bytes.length;
     });
-    this.#failed = new Promise((resolve) => {
-      transform.on("error", (error) => {
-        this.fault = error;
-        resolve();
-      });
+    transform.on("error", (error) => {
+      this.fault = error;
+      this.#wake?.();
     });
+    transform.on("end", () => this.#wake?.());
   }
 
   async give(slice: Uint8Array): Promise<Buffer[]> {
-    await Promise.race([this.#failed, new Promise<void>((resolve) => this.#transform.write(slice, () => resolve()))]);
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      this.#transform.write(slice, () => resolve());
+    });
     return this.#take();
   }
 
   async end(): Promise<Buffer[]> {
-    const ended = once(this.#transform, "end").then(() => {});
-    // Where it fails instead, `#failed` says so.
-    ended.catch(() => {});
-    this.#transform.end();
-    await Promise.race([this.#failed, ended]);
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve;
+      this.#transform.end();
+    });
     return this.#take();
   }
 

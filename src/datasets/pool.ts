@@ -12,7 +12,7 @@ import type { WorkReply } from "./worker.ts";
 /** Beyond this, cutting and writing is what takes the time. */
 const MOST_THREADS = 8;
 /** Heap of a thread: a block, what it parses to, and the rows. */
-const YOUNG_MB = 24;
+const YOUNG_MB = 8;
 
 interface Waiting {
   readonly resolve: (result: BlockResult) => void;

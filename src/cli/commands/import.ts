@@ -167,12 +167,15 @@ async function writeToStdout({ outputClosed }: CommandContext, rows: AsyncIterab
 
 /** Rows until a signal says stop, whatever they are waiting for then. */
 async function* until(stop: AbortSignal, rows: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  const stopped = new Promise<undefined>((resolve) => {
-    stop.addEventListener("abort", () => resolve(undefined), { once: true });
-  });
+  // No `Promise.race` with the signal: that would hold on to every row until the signal comes.
+  let wake: (() => void) | undefined;
+  stop.addEventListener("abort", () => wake?.(), { once: true });
   try {
-    for (;;) {
-      const next = await Promise.race([rows.next(), stopped]);
+    while (!stop.aborted) {
+      const next = await new Promise<IteratorResult<Buffer> | undefined>((resolve, reject) => {
+        wake = () => resolve(undefined);
+        rows.next().then(resolve, reject);
+      });
       if (next === undefined || next.done) return;
       yield next.value;
     }
