@@ -16,7 +16,9 @@ const bindLock = (command: Command): Command =>
 const registerPlan: Register = (program, run) => {
   bindLock(bindSpecOptions(program.command("plan")))
     .summary("show what apply would do, and why")
-    .description("Compares the spec with what was applied and with what is really there. Changes nothing; only rlcli.lock is given the names it lacks.")
+    .description(
+      "Compares the spec with what was applied and with what is really there. Changes nothing; only rlcli.lock is given the names it lacks.",
+    )
     .option("--target <address>", "plan only this and what it needs; may be repeated", repeat)
     .option("--replace <address>", "plan to make this anew; may be repeated", repeat)
     .option("--destroy", "plan the end of everything")
