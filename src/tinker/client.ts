@@ -11,6 +11,7 @@ import { TinkerError } from "./errors.ts";
 import { type CallOptions, parseJson } from "./future.ts";
 import { type GateTimes, SamplingGate } from "./gate.ts";
 import { checkpointInfo, trainingRunInfo } from "./listing.ts";
+import { Pacemaker } from "./pacemaker.ts";
 import { checkpointUrl, runUrl } from "./paths.ts";
 import { WeightHistory } from "./quirks/freshness.ts";
 import type { ServerKind } from "./quirks.ts";
@@ -42,6 +43,7 @@ export class TinkerClient {
   readonly rest: Rest;
   /** What the client's models have done, for servers whose samplers are no snapshots. */
   readonly weights = new WeightHistory();
+  readonly pacemaker = new Pacemaker();
   readonly #sessions = new Set<Session>();
   #kind: ServerKind | undefined;
   #passEncoding: EncodingName | undefined;
@@ -199,6 +201,7 @@ export class TinkerClient {
   async close(): Promise<void> {
     for (const session of this.#sessions) session.stopHeartbeat();
     this.#sessions.clear();
+    await this.pacemaker.close();
     await this.transport.close();
   }
 

@@ -33,12 +33,17 @@ export interface ModelOptions {
 
 const HEARTBEAT_MS = 10_000;
 const HEARTBEAT_TIMEOUT_MS = 10_000;
+const HEARTBEAT_PATH = "/session_heartbeat";
+
+const heartbeatBody = (session: string) => ({ session_id: session, type: "session_heartbeat" });
 
 export class Session {
   readonly id: string;
   readonly client: TinkerClient;
   readonly #options: SessionOptions;
+  readonly #everyMs: number;
   #timer: NodeJS.Timeout | undefined;
+  #guard: NodeJS.Timeout | undefined;
   #nextModel = 0;
   #nextSampler = 0;
   #isGone = false;
@@ -47,9 +52,12 @@ export class Session {
     this.client = client;
     this.id = id;
     this.#options = options;
-    this.#timer = setInterval(() => void this.#beat(), options.heartbeatMs ?? HEARTBEAT_MS);
+    this.#everyMs = options.heartbeatMs ?? HEARTBEAT_MS;
+    this.#timer = setInterval(() => void this.#beat(), this.#everyMs);
+    this.#guard = setTimeout(() => void this.#tellPacemaker(), this.#everyMs / 2);
     // A heartbeat alone must not keep a finished process running.
     this.#timer.unref();
+    this.#guard.unref();
   }
 
   /** Whether the server has said that the session is gone. */
@@ -70,8 +78,7 @@ export class Session {
 
   /** One heartbeat now. Throws a `gone` error if the server does not know the session (any more). */
   async heartbeat(options: CallOptions = {}): Promise<void> {
-    const body = { session_id: this.id, type: "session_heartbeat" };
-    await this.client.json("POST", "/session_heartbeat", body, options);
+    await this.client.json("POST", HEARTBEAT_PATH, heartbeatBody(this.id), options);
   }
 
   async createModel(options: ModelOptions, call: ResultOptions = {}): Promise<TrainingModel> {
@@ -174,11 +181,25 @@ export class Session {
 
   stopHeartbeat(): void {
     clearInterval(this.#timer);
+    clearTimeout(this.#guard);
     this.#timer = undefined;
+    this.client.pacemaker.forget(this.id);
+  }
+
+  async #tellPacemaker(): Promise<void> {
+    try {
+      const address = await this.client.transport.addressOf(HEARTBEAT_PATH);
+      if (this.#timer === undefined) return;
+      const body = JSON.stringify(heartbeatBody(this.id));
+      this.client.pacemaker.heard({ session: this.id, ...address, body, everyMs: this.#everyMs });
+    } catch {
+      // No credential at the moment: the beat itself will say so.
+    }
   }
 
   /** Failures are left to the next beat and to the calls themselves, except the news that the session is gone. */
   async #beat(): Promise<void> {
+    void this.#tellPacemaker();
     try {
       await this.heartbeat({ signal: AbortSignal.timeout(HEARTBEAT_TIMEOUT_MS) });
     } catch (error) {

@@ -96,6 +96,13 @@ export class Transport {
     throw new TinkerError({ kind: "failed", endpoint: endpointOf(spec), reason: "the answer has no jwt" });
   }
 
+  /** Where and with what a JSON call goes, for a thread that must make it by itself. */
+  async addressOf(path: string): Promise<{ readonly url: string; readonly headers: Readonly<Record<string, string>> }> {
+    const key = await this.#credential.current();
+    const headers = { "content-type": "application/json", ...(key === undefined ? {} : { "x-api-key": key }) };
+    return { url: this.#base + API + path, headers };
+  }
+
   /** One try. Throws a `network` error if no whole answer came, and the signal's reason if it was aborted. */
   async once(spec: HttpRequest): Promise<HttpAnswer> {
     const answer = await this.#attempt(spec, await this.#credential.current());

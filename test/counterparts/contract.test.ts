@@ -1,5 +1,5 @@
 // One suite over real servers: what the client promises holds on each, whatever the server does underneath. SkyRL needs
-// the environment of ./setup-skyrl and RLCLI_TEST_ALL; where it is not there it is reported as skipped.
+// the environment of ./setup-skyrl and RLCLI_TEST_SKYRL (or RLCLI_TEST_ALL); where it is not there it is reported as skipped.
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -59,7 +59,7 @@ const COUNTERPARTS: Counterpart[] = [
   },
   {
     kind: "skyrl-jax",
-    isThere: hasSkyrl && process.env.RLCLI_TEST_ALL !== undefined,
+    isThere: hasSkyrl && (process.env.RLCLI_TEST_ALL ?? process.env.RLCLI_TEST_SKYRL) !== undefined,
     start: () => startSkyrl(modelFolder),
     has: { ttl: false, publish: false, sessions: false },
   },
