@@ -4,7 +4,7 @@
  * there is `rlcli lock --upgrade`. Local files are not locked: they are hashed.
  */
 import { readFileSync } from "node:fs";
-import { type Diagnostic, diagnostic, fail, messageOf, RlcliError } from "./diagnostic.ts";
+import { type DiagnosticOptions, diagnostic, fail, messageOf, RlcliError } from "./diagnostic.ts";
 import { writeFileWhole } from "./files.ts";
 import { canonicalJson, type JsonObject } from "./value.ts";
 
@@ -23,7 +23,6 @@ export interface LockEntry extends JsonObject {
 export type LockMode = "add" | "locked" | "edit";
 
 type Entries = ReadonlyMap<string, LockEntry>;
-type Place = Pick<Diagnostic, "address" | "range">;
 
 export class Lock {
   readonly path: string;
@@ -56,7 +55,7 @@ export class Lock {
   }
 
   /** Asked before a name that is not here is resolved: fails with RL1014 where that is not allowed. */
-  allowAdding(name: string, place: Place = {}): void {
+  allowAdding(name: string, place: DiagnosticOptions = {}): void {
     if (this.#mode !== "locked") return;
     fail(
       "RL1014",
@@ -66,7 +65,7 @@ export class Lock {
   }
 
   /** Adds what a name resolved to. In mode `add` it is written before this returns; RL1015 where it cannot be. */
-  add(name: string, entry: LockEntry, place: Place = {}): void {
+  add(name: string, entry: LockEntry, place: DiagnosticOptions = {}): void {
     this.allowAdding(name, place);
     if (this.#mode === "add") {
       // Another command may have added others meanwhile.

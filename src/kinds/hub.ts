@@ -1,6 +1,6 @@
 /** `source: hf://…`: where datasets of the spec meet hub, lock and cache. */
 import type { DatasetSource } from "../datasets/identity.ts";
-import { type Diagnostic, fail } from "../diagnostic.ts";
+import { type Diagnostic, type DiagnosticOptions, fail } from "../diagnostic.ts";
 import type { DatasetHub } from "../hub/dataset.ts";
 import { isPinnedDataset, type PinnedDataset } from "../hub/pinned.ts";
 import { isHubName, parseReference } from "../hub/reference.ts";
@@ -78,7 +78,10 @@ export async function requireReachable(
 
 const megabytes = (bytes: number): string => (bytes / 1e6).toFixed(bytes < 10e6 ? 1 : 0);
 
-const placeOf = (node: SpecNode) => ({ address: node.address, range: node.rangeOf("source") });
+function placeOf(node: SpecNode): DiagnosticOptions {
+  const range = node.rangeOf("source");
+  return { address: node.address, range, sourceLine: node.lineOf(range) };
+}
 
 async function pin(hub: DatasetHub, name: string, node: SpecNode, { lock }: ProjectContext) {
   const place = placeOf(node);

@@ -61,6 +61,7 @@ class LineCount {
   startOf(record: readonly string[], { lines }: InfoRecord): number {
     let inside = 0;
     for (const value of record) {
+      if (!value.includes("\n")) continue;
       inside += value.split("\n").length - 1;
       this.#tooMany += value.split("\r\n").length - 1;
     }
