@@ -11,11 +11,15 @@ export interface Block {
 const NEWLINE = 10;
 export const BLOCK_BYTES = 1 << 19;
 
-/** `blockBytes` is what a block has at least, except the last. */
+/** Memory for a block, of at least so many bytes. */
+export type Allocate = (bytes: number) => Buffer;
+
+/** `blockBytes` is what a block has at least, except the last. A block's memory is `allocate`'s, and whoever takes it owns it. */
 export async function* lineBlocks(
   chunks: Chunks,
   maxLineBytes: number,
   blockBytes = BLOCK_BYTES,
+  allocate: Allocate = Buffer.allocUnsafeSlow,
 ): AsyncGenerator<Block> {
   let parts: Buffer[] = [];
   let length = 0;
@@ -34,31 +38,32 @@ export async function* lineBlocks(
     const last = bytes.lastIndexOf(NEWLINE);
     if (last >= 0) {
       const rest = bytes.subarray(last + 1);
-      yield { bytes: joined([...parts.slice(0, -1), bytes.subarray(0, last + 1)], length - rest.length), overlong: 0 };
+      const whole = [...parts.slice(0, -1), bytes.subarray(0, last + 1)];
+      yield { bytes: joined(whole, length - rest.length, allocate), overlong: 0 };
       parts = rest.length > 0 ? [Buffer.from(rest)] : [];
       length = rest.length;
     } else if (length > maxLineBytes) {
-      yield* cutAtOverlong(parts, length);
+      yield* cutAtOverlong(parts, length, allocate);
       parts = [];
       length = 0;
       isSkipping = true;
     }
   }
-  if (length > 0) yield { bytes: joined(parts, length), overlong: 0 };
+  if (length > 0) yield { bytes: joined(parts, length, allocate), overlong: 0 };
 }
 
 /** Complete lines before the one that is too long, then the mark that stands for it. */
-function* cutAtOverlong(parts: readonly Buffer[], length: number): Generator<Block> {
-  const all = joined(parts, length);
+function* cutAtOverlong(parts: readonly Buffer[], length: number, allocate: Allocate): Generator<Block> {
+  const all = joined(parts, length, allocate);
   const last = all.lastIndexOf(NEWLINE);
   if (last >= 0) yield { bytes: all.subarray(0, last + 1), overlong: 0 };
   yield { bytes: Buffer.alloc(0), overlong: 1 };
 }
 
 /** A copy that owns its memory, so that it can be handed to another thread. */
-function joined(parts: readonly Buffer[], length: number): Buffer {
-  const all = Buffer.allocUnsafeSlow(length);
+function joined(parts: readonly Buffer[], length: number, allocate: Allocate): Buffer {
+  const all = allocate(length);
   let at = 0;
   for (const part of parts) at += part.copy(all, at);
-  return all;
+  return all.subarray(0, length);
 }

@@ -138,7 +138,7 @@ class Conversion {
     if (plan.dedupe === "prefix" || plan.options.sample !== undefined) this.#spool ??= new Spool(plan.options);
     const results =
       layout === "lines"
-        ? this.#blockResults(lineBlocks(chunks, maxBytes), plan, await reader)
+        ? this.#blockResults(lineBlocks(chunks, maxBytes, undefined, this.#allocate), plan, await reader)
         : this.#valueResults(new ValueSplitter(layout, maxBytes).split(chunks), await reader);
     for await (const result of results) {
       this.#tally.add(name, at.line, result.tally);
@@ -182,6 +182,8 @@ class Conversion {
     for (const result of ahead) yield await result;
   }
 
+  readonly #allocate = (bytes: number): Buffer => this.#pool?.allocate(bytes) ?? Buffer.allocUnsafeSlow(bytes);
+
   #usesThreads(): boolean {
     return (
       this.#blocks > BLOCKS_BEFORE_THREADS && this.#request.threads !== 0 && this.#left === Number.POSITIVE_INFINITY
@@ -190,7 +192,7 @@ class Conversion {
 
   *#here(reader: LineReader, block: Block): Generator<BlockResult> {
     for (let from = 0; from < block.bytes.length || block.overlong; ) {
-      const result = readBlock(reader, block, from, this.#left);
+      const result = readBlock(reader, block, { from, mostRows: this.#left });
       yield result;
       if (this.isFull || block.overlong) return;
       from = result.end;
@@ -247,8 +249,10 @@ class Conversion {
   *#out(origin: Origin, result: BlockResult): Generator<Buffer> {
     if (result.rowCount === 0) return;
     const { rows, rowLines, keys } = result;
-    if (this.#spool) this.#spool.add({ ...origin, rows, rowLines, keys });
-    else if (origin.dedupe === "exact") yield* this.#first(origin, result);
+    if (this.#spool) {
+      this.#spool.add({ ...origin, rows, rowLines, keys });
+      this.#pool?.release(rows);
+    } else if (origin.dedupe === "exact") yield* this.#first(origin, result);
     else yield* this.#limited(rows, result.rowCount);
   }
 

@@ -2,17 +2,22 @@
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { entryPath } from "../entry.ts";
-import type { Block } from "./blocks.ts";
+import { BLOCK_BYTES, type Block } from "./blocks.ts";
 import type { ReadPlan } from "./options.ts";
 import { SurvivedError } from "./redact.ts";
 import { BlockTally } from "./tally.ts";
 import type { BlockResult } from "./work.ts";
-import type { WorkReply } from "./worker.ts";
+import type { WorkReply, WorkRequest } from "./worker.ts";
 
 /** Beyond this, cutting and writing is what takes the time. */
 const MOST_THREADS = 8;
 /** Heap of a thread: a block, what it parses to, and the rows. */
 const YOUNG_MB = 8;
+
+/** What a block takes at most, unless a line is longer. */
+const USUAL_BYTES = 2 * BLOCK_BYTES;
+/** Pieces of free memory of each kind that are kept. */
+const MOST_FREE = 8;
 
 interface Waiting {
   readonly resolve: (result: BlockResult) => void;
@@ -23,6 +28,9 @@ export class ReaderPool {
   readonly #workers: Worker[];
   readonly #waiting = new Map<number, Waiting>();
   readonly #plans = new Map<ReadPlan, number>();
+  /** Memory that was used and is free again, of blocks and of rows: less to allocate, and to collect. */
+  readonly #freeBlocks: ArrayBuffer[] = [];
+  readonly #freeRows: ArrayBuffer[] = [];
   #next = 0;
 
   constructor(threads = Math.min(MOST_THREADS, availableParallelism())) {
@@ -40,18 +48,31 @@ export class ReaderPool {
     return worker;
   }
 
+  /** Memory for a block. */
+  readonly allocate = (bytes: number): Buffer => {
+    const free = this.#freeBlocks.pop();
+    return free && free.byteLength >= bytes ? Buffer.from(free) : Buffer.allocUnsafeSlow(Math.max(bytes, USUAL_BYTES));
+  };
+
+  /** Takes back the memory of rows that nobody looks at any more. */
+  release({ buffer }: Buffer): void {
+    if (buffer.byteLength >= BLOCK_BYTES && this.#freeRows.length < MOST_FREE)
+      this.#freeRows.push(buffer as ArrayBuffer);
+  }
+
   /** Reads a block on the next thread in turn. The block's memory is given away. */
   read(plan: ReadPlan, { bytes, overlong }: Block): Promise<BlockResult> {
     const id = this.#next;
     this.#next += 1;
     const planId = this.#plans.get(plan) ?? this.#plans.size;
     this.#plans.set(plan, planId);
-    const owned = bytes.byteLength === bytes.buffer.byteLength ? bytes : Buffer.from(new Uint8Array(bytes));
     const result = new Promise<BlockResult>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
     // The failure is seen when the result is taken; without this it would count as unhandled until then.
     result.catch(() => {});
-    const transfer = owned.byteLength > 0 ? [owned.buffer as ArrayBuffer] : [];
-    this.#workers[id % this.#workers.length]?.postMessage({ id, planId, plan, bytes: owned, overlong }, transfer);
+    const spare = this.#freeRows.pop();
+    const request: WorkRequest = { id, planId, plan, bytes, overlong, spare };
+    const given = [...(bytes.length > 0 ? [bytes.buffer as ArrayBuffer] : []), ...(spare ? [spare] : [])];
+    this.#workers[id % this.#workers.length]?.postMessage(request, given);
     return result;
   }
 
@@ -60,8 +81,10 @@ export class ReaderPool {
     this.#waiting.delete(reply.id);
     if ("result" in reply) {
       const { rows, tally, ...rest } = reply.result;
-      const bytes = Buffer.from(rows.buffer, rows.byteOffset, rows.byteLength);
-      waiting?.resolve({ ...rest, rows: bytes, tally: Object.assign(new BlockTally(), tally) });
+      if (reply.bytes.length > 0 && this.#freeBlocks.length < MOST_FREE)
+        this.#freeBlocks.push(reply.bytes.buffer as ArrayBuffer);
+      const lines = Buffer.from(rows.buffer, rows.byteOffset, rows.byteLength);
+      waiting?.resolve({ ...rest, rows: lines, tally: Object.assign(new BlockTally(), tally) });
     } else if ("survived" in reply) {
       waiting?.reject(Object.assign(new SurvivedError(reply.survived), { place: reply.place }));
     } else waiting?.reject(reply.error);

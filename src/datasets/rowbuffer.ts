@@ -20,6 +20,13 @@ export class RowBuffer {
     this.#length += this.#bytes.write(text, this.#length, "latin1");
   }
 
+  /** Over memory that was used before. */
+  static over(memory: ArrayBuffer): RowBuffer {
+    const made = new RowBuffer(0);
+    made.#bytes = Buffer.from(memory);
+    return made;
+  }
+
   /** A few bytes, for which a call out of JavaScript takes longer than a loop. */
   short(bytes: Uint8Array): void {
     this.#reserve(bytes.length);

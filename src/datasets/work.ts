@@ -28,24 +28,31 @@ export interface BlockResult {
   readonly tally: BlockTally;
 }
 
-/** Reads a block from a byte on, until it ends or `mostRows` rows came out. */
+export interface ReadOptions {
+  /** The byte of the block to begin at. */
+  readonly from?: number;
+  readonly mostRows?: number;
+  /** Memory that the rows may use. */
+  readonly spare?: ArrayBuffer | undefined;
+}
+
+/** Reads a block until it ends or enough rows came out. */
 export function readBlock(
   reader: LineReader,
   block: Block,
-  from = 0,
-  mostRows = Number.POSITIVE_INFINITY,
+  { from = 0, mostRows = Number.POSITIVE_INFINITY, spare }: ReadOptions = {},
 ): BlockResult {
-  return collect((tally, sink) => reader.block(block, tally, sink, from), mostRows, block.bytes.length);
+  const out = spare ? RowBuffer.over(spare) : new RowBuffer(block.bytes.length);
+  return collect((tally, sink) => reader.block(block, tally, sink, from), mostRows, out);
 }
 
-/** Runs a reading step and gathers what it gave. `size`: bytes that the rows may take, a guess. */
+/** Runs a reading step and gathers what it gave. */
 export function collect(
   step: (tally: BlockTally, sink: RowSink) => { readonly lines: number; readonly end: number },
   mostRows = Number.POSITIVE_INFINITY,
-  size?: number,
+  out = new RowBuffer(),
 ): BlockResult {
   const tally = new BlockTally();
-  const out = new RowBuffer(size);
   const rowLines: number[] = [];
   const wholes: bigint[] = [];
   const beginnings: bigint[] = [];

@@ -12,10 +12,12 @@ export interface WorkRequest {
   readonly plan: ReadPlan;
   readonly bytes: Uint8Array;
   readonly overlong: 0 | 1;
+  /** Memory for the rows. */
+  readonly spare: ArrayBuffer | undefined;
 }
 
 export type WorkReply =
-  | { readonly id: number; readonly result: WireResult }
+  | { readonly id: number; readonly result: WireResult; readonly bytes: Uint8Array }
   | { readonly id: number; readonly survived: readonly string[]; readonly place: SurvivedError["place"] }
   | { readonly id: number; readonly error: unknown };
 
@@ -34,26 +36,26 @@ function readerOf({ planId, plan }: WorkRequest): Promise<LineReader> {
 }
 
 async function answer(request: WorkRequest): Promise<WorkReply> {
-  const { id, bytes, overlong } = request;
+  const { id, bytes, overlong, spare } = request;
   try {
     const reader = await readerOf(request);
     const block = { bytes: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength), overlong };
-    const { tally, ...result } = readBlock(reader, block);
-    return { id, result: { ...result, tally: { ...tally } } };
+    const { tally, ...result } = readBlock(reader, block, { spare });
+    return { id, result: { ...result, tally: { ...tally } }, bytes };
   } catch (error) {
     if (error instanceof SurvivedError) return { id, survived: error.types, place: error.place };
     return { id, error };
   }
 }
 
-/** What changes hands instead of being copied. */
-function memoryOf({ rows, rowLines, keys }: WireResult): ArrayBuffer[] {
-  const all = [rows.buffer as ArrayBuffer, rowLines.buffer];
+/** What changes hands instead of being copied; the block's memory goes back. */
+function memoryOf({ rows, rowLines, keys }: WireResult, bytes: Uint8Array): ArrayBuffer[] {
+  const all = [rows.buffer as ArrayBuffer, rowLines.buffer, ...(bytes.length > 0 ? [bytes.buffer as ArrayBuffer] : [])];
   return keys ? [...all, keys.wholes.buffer, keys.beginnings.buffer] : all;
 }
 
 parentPort?.on("message", (request: WorkRequest) => {
   void answer(request).then((reply) => {
-    parentPort?.postMessage(reply, "result" in reply ? memoryOf(reply.result) : []);
+    parentPort?.postMessage(reply, "result" in reply ? memoryOf(reply.result, reply.bytes) : []);
   });
 });
