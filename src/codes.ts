@@ -72,21 +72,6 @@ export const CODES = table({
     summary: "Unknown YAML tag",
     explanation: "A tag (`!name`) asks for a type that a spec does not have. Remove it.",
   },
-  RL1013: {
-    summary: "Lock file cannot be read",
-    explanation:
-      "`rlcli.lock` is damaged, holds marks of a merge conflict, or was written by a newer rlcli. Take the committed version, or delete it and run `rlcli lock`, which resolves all names anew.",
-  },
-  RL1014: {
-    summary: "Name is not locked",
-    explanation:
-      "A moving name (a dataset on a hub) is not in `rlcli.lock`, and --locked (the default where CI is set) forbids to add it. Run `rlcli lock` and commit the file.",
-  },
-  RL1015: {
-    summary: "Lock file cannot be written",
-    explanation:
-      "The folder of the spec is read-only or the disk is full, so what a moving name resolved to cannot be kept.",
-  },
   RL1101: {
     summary: "Unknown key",
     explanation:
@@ -215,6 +200,21 @@ export const CODES = table({
     summary: "Saved plan cannot be read",
     explanation:
       "The file is not a plan, is damaged, or was written by a newer rlcli. Make it again with `rlcli plan -o`.",
+  },
+  RL2005: {
+    summary: "Lock file cannot be read",
+    explanation:
+      "`rlcli.lock` is damaged, holds marks of a merge conflict, or was written by a newer rlcli. Take the committed version, or delete it and run `rlcli lock`, which resolves all names anew.",
+  },
+  RL2006: {
+    summary: "Name is not locked",
+    explanation:
+      "A moving name (a dataset on a hub) is not in `rlcli.lock`, and --locked (the default where CI is set) forbids to add it. Run `rlcli lock` and commit the file.",
+  },
+  RL2007: {
+    summary: "Lock file cannot be written",
+    explanation:
+      "The folder of the spec is read-only or the disk is full, so what a moving name resolved to cannot be kept.",
   },
   RL2101: {
     summary: "Starting checkpoint will not be there",

@@ -17,7 +17,7 @@ export interface LockEntry extends JsonObject {
 }
 
 /**
- * `add`: missing entries are added and written at once. `locked`: a missing entry is RL1014. `edit`: changes stay in memory
+ * `add`: missing entries are added and written at once. `locked`: a missing entry is RL2006. `edit`: changes stay in memory
  * until `save`.
  */
 export type LockMode = "add" | "locked" | "edit";
@@ -40,7 +40,7 @@ export class Lock {
     return this.#read;
   }
 
-  /** What is locked, by name. Like all that asks for an entry, fails with RL1013 where the file cannot be read. */
+  /** What is locked, by name. Like all that asks for an entry, fails with RL2005 where the file cannot be read. */
   get entries(): Entries {
     return this.#entries;
   }
@@ -54,17 +54,17 @@ export class Lock {
     return this.#entries.get(name);
   }
 
-  /** Asked before a name that is not here is resolved: fails with RL1014 where that is not allowed. */
+  /** Asked before a name that is not here is resolved: fails with RL2006 where that is not allowed. */
   allowAdding(name: string, place: DiagnosticOptions = {}): void {
     if (this.#mode !== "locked") return;
     fail(
-      "RL1014",
+      "RL2006",
       `${LOCK_FILE} does not say what \`${name}\` is, and this command must not add it (--locked, the default where CI is set). Run \`rlcli lock\` and commit the file.`,
       place,
     );
   }
 
-  /** Adds what a name resolved to. In mode `add` it is written before this returns; RL1015 where it cannot be. */
+  /** Adds what a name resolved to. In mode `add` it is written before this returns; RL2007 where it cannot be. */
   add(name: string, entry: LockEntry, place: DiagnosticOptions = {}): void {
     this.allowAdding(name, place);
     if (this.#mode === "add") {
@@ -86,12 +86,12 @@ export class Lock {
     this.#entries.set(name, entry);
   }
 
-  /** Writes the file whole, in an order that does not depend on who added what when. Fails with RL1015. */
+  /** Writes the file whole, in an order that does not depend on who added what when. Fails with RL2007. */
   save(): void {
     try {
       writeFileWhole(this.path, encode(this.#entries));
     } catch (error) {
-      fail("RL1015", `${LOCK_FILE} cannot be written: ${messageOf(error)}.`, { cause: error });
+      fail("RL2007", `${LOCK_FILE} cannot be written: ${messageOf(error)}.`, { cause: error });
     }
   }
 }
@@ -138,7 +138,7 @@ function decode(read: unknown): Entries {
   if (typeof formatVersion === "number" && formatVersion > LOCK_VERSION) {
     throw new RlcliError(
       diagnostic(
-        "RL1013",
+        "RL2005",
         `${LOCK_FILE} has format ${formatVersion}, this rlcli reads ${LOCK_VERSION}. Use a newer rlcli.`,
       ),
     );
@@ -151,7 +151,7 @@ function decode(read: unknown): Entries {
 
 function damaged(why: string): never {
   return fail(
-    "RL1013",
+    "RL2005",
     `${LOCK_FILE} ${why}. Take the committed version of it, or delete it and run \`rlcli lock\`, which resolves all names anew.`,
   );
 }

@@ -142,7 +142,7 @@ export interface ServerBlock {
   };
 }
 /**
- * Rows to train on: a file in rlcli's own form, or an import of other logs.
+ * Rows to train on or tasks: a file or a dataset of a hub as it is, or an import of other logs.
  */
 export interface DatasetBlock {
   /**

@@ -563,7 +563,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
  "dataset": {
   "name": "dataset",
   "title": "DatasetBlock",
-  "description": "Rows to train on: a file in rlcli's own form, or an import of other logs.",
+  "description": "Rows to train on or tasks: a file or a dataset of a hub as it is, or an import of other logs.",
   "fields": [
    {
     "path": "source",

@@ -25,7 +25,7 @@ export interface HubSource {
 
 /**
  * What the dataset's name stands for: by the lock, else by asking, and then it is added to the lock. Undefined for a local source.
- * Fails with RL1013 to RL1015 or RL6020 to RL6022.
+ * Fails with RL2005 to RL2007 or RL6020 to RL6022.
  */
 export async function hubSource(
   node: SpecNode,
@@ -90,7 +90,7 @@ async function pin(hub: DatasetHub, name: string, node: SpecNode, { lock }: Proj
   if (entry) {
     if (!isPinnedDataset(entry)) {
       fail(
-        "RL1013",
+        "RL2005",
         `The entry of ${LOCK_FILE} for \`${name}\` is not what rlcli writes. Run \`rlcli lock --upgrade ${node.address}\`.`,
         place,
       );

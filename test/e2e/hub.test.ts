@@ -70,7 +70,7 @@ test("plan asks and locks, apply downloads and imports, and then nobody asks any
 test("where CI is set nothing is locked on the way, unless that is wanted", async () => {
   Object.assign(project.env, { CI: "1" });
   const refused = await run("plan");
-  expect(refused).toMatchObject({ code: 1, out: "", err: expect.stringContaining("error[RL1014]") });
+  expect(refused).toMatchObject({ code: 1, out: "", err: expect.stringContaining("error[RL2006]") });
   expect(refused.err).toContain("rlcli.yaml:4:");
   expect(existsSync(lockFile())).toBe(false);
   expect((await run("plan", "--no-locked")).code).toBe(0);

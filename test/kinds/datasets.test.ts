@@ -142,10 +142,10 @@ describe("hf://", () => {
     expect((second.facts as DatasetFacts).digest).toBe((first.facts as DatasetFacts).digest);
   });
 
-  test("locked: a missing name is RL1014 at its place, and the hub is not asked", async () => {
+  test("locked: a missing name is RL2006 at its place, and the hub is not asked", async () => {
     const spec = await load(HUB);
     await expect(resolved(spec, "dataset.sums", { env, mode: "locked" })).rejects.toMatchObject({
-      diagnostics: [{ code: "RL1014", address: "dataset.sums", range: { start: { line: 5 } } }],
+      diagnostics: [{ code: "RL2006", address: "dataset.sums", range: { start: { line: 5 } } }],
     });
     expect(hub.takeSeen()).toEqual([]);
   });
@@ -165,11 +165,11 @@ describe("hf://", () => {
     await expect(offline).rejects.toThrow(/RL6020.*files of openai\/gsm8k/);
   });
 
-  test("an entry that is none of ours is RL1013 and says what mends it", async () => {
+  test("an entry that is none of ours is RL2005 and says what mends it", async () => {
     const text = JSON.stringify({ formatVersion: 1, entries: { [NAME]: { type: "hub-dataset", commit: "x" } } });
     write("rlcli.lock", text);
     const before = statSync(lockPath()).mtimeMs;
-    await expect(resolved(await load(HUB), "dataset.sums", { env })).rejects.toThrow(/RL1013.*--upgrade dataset\.sums/);
+    await expect(resolved(await load(HUB), "dataset.sums", { env })).rejects.toThrow(/RL2005.*--upgrade dataset\.sums/);
     expect(statSync(lockPath()).mtimeMs).toBe(before);
     expect(readFileSync(lockPath(), "utf8")).toBe(text);
   });

@@ -48,13 +48,13 @@ test("what another command added meanwhile stays, and what is there is not moved
   expect(new Lock(path, "locked").get("hf://theirs/x")).toEqual(entry("theirs"));
 });
 
-test("locked: what is there is read, what is missing is RL1014, and nothing is written", () => {
+test("locked: what is there is read, what is missing is RL2006, and nothing is written", () => {
   new Lock(path, "add").add("hf://a/a", entry("1"));
   const before = statSync(path).mtimeMs;
   const lock = new Lock(path, "locked");
   expect(lock.get("hf://a/a")).toBeDefined();
-  expect(() => lock.allowAdding("hf://b/b")).toThrow(/RL1014.*hf:\/\/b\/b.*rlcli lock/);
-  expect(() => lock.add("hf://b/b", entry("2"))).toThrow("RL1014");
+  expect(() => lock.allowAdding("hf://b/b")).toThrow(/RL2006.*hf:\/\/b\/b.*rlcli lock/);
+  expect(() => lock.add("hf://b/b", entry("2"))).toThrow("RL2006");
   expect(statSync(path).mtimeMs).toBe(before);
 });
 
@@ -68,7 +68,7 @@ test("edited: nothing is written before it is saved", () => {
   expect(new Lock(path, "locked").get("hf://a/a")).toEqual(entry("2"));
 });
 
-describe("a file that cannot be read is RL1013", () => {
+describe("a file that cannot be read is RL2005", () => {
   test.each([
     ["not JSON", "nonsense", /is not JSON/],
     ["a merge conflict", '{\n<<<<<<< HEAD\n  "a": 1\n=======\n', /merge conflict/],
@@ -79,12 +79,12 @@ describe("a file that cannot be read is RL1013", () => {
   ])("%s", (_, text, message) => {
     writeFileSync(path, text);
     expect(() => new Lock(path, "add").get("hf://a/a")).toThrow(message);
-    expect(() => new Lock(path, "add").get("hf://a/a")).toThrow("RL1013");
-    expect(() => new Lock(path, "add").add("hf://a/a", entry("1"))).toThrow("RL1013");
+    expect(() => new Lock(path, "add").get("hf://a/a")).toThrow("RL2005");
+    expect(() => new Lock(path, "add").add("hf://a/a", entry("1"))).toThrow("RL2005");
     expect(readFileSync(path, "utf8")).toBe(text);
   });
 });
 
-test("a folder that cannot be written to is RL1015", () => {
-  expect(() => new Lock("/proc/rlcli.lock", "add").add("hf://a/a", entry("1"))).toThrow("RL1015");
+test("a folder that cannot be written to is RL2007", () => {
+  expect(() => new Lock("/proc/rlcli.lock", "add").add("hf://a/a", entry("1"))).toThrow("RL2007");
 });
