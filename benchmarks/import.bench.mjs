@@ -1,5 +1,6 @@
 // How fast does `rlcli import` read a dump of 60,000 OpenAI conversations (about 290 MB), beside jq and the Python importer
-// that came before? Fresh processes, the order of the variants turned from round to round, medians. Not measured: reading
+// that came before (which does less: it knows no rule but --min-messages, and leaves out what stands under `choices`)? With
+// LARGE=N also a dump of N conversations (1,040,000 are 5 GB), once, to see whether time and memory stay in proportion. Fresh processes, the order of the variants turned from round to round, medians. Not measured: reading
 // from a cold disk; every file is in memory after the first round, which is thrown away. Set POLYGRAMME_RLCLI to the program
 // of `pip install polygramme-rlcli` in an environment of its own; without it, or without jq, those rows are left out.
 // Also what redaction finds in a corpus of made-up texts. Writes results/import.json.
@@ -22,6 +23,9 @@ const dump = join(folder, "dump.jsonl");
 const output = join(folder, "out.jsonl");
 const ours = (...rules) => [process.execPath, [rlcli, "import", dump, "-f", "openai", "-o", output, ...rules]];
 
+/** Growing conversations merge by default. `--max-tokens` is not among them: it is a tokenizer's speed. */
+const ALL_RULES = ["--redact", "--where", "metadata.env!=x", "--split", "train", "--min-messages", "3"];
+
 const VARIANTS = [
   ...(reference
     ? [{ name: "Python importer", command: [reference, ["import", dump, "-f", "openai", "-o", output]] }]
@@ -29,15 +33,12 @@ const VARIANTS = [
   ...(spawnSync("jq", ["--version"]).status === 0
     ? [{ name: "jq -c '{messages}'", command: ["jq", ["-c", "{messages}", dump]], toFile: true }]
     : []),
+  { name: "rlcli import, --dedupe none", command: ours("--dedupe", "none") },
+  { name: "rlcli import, --dedupe none, one thread", command: ours("--dedupe", "none", "--threads", "0") },
   { name: "rlcli import", command: ours() },
-  { name: "rlcli import, one thread", command: ours("--threads", "0") },
-  { name: "rlcli import, --dedupe prefix", command: ours("--dedupe", "prefix") },
-  { name: "rlcli import, --where", command: ours("--where", "metadata.env!=x") },
-  {
-    name: "rlcli import, all rules but redaction",
-    command: ours("--dedupe", "prefix", "--where", "metadata.env!=x", "--keep-tools", "--split", "train"),
-  },
   { name: "rlcli import, --redact", command: ours("--redact") },
+  { name: "rlcli import, all rules", command: ours(...ALL_RULES) },
+  { name: "rlcli import, all rules, --keep-tools", command: ours(...ALL_RULES, "--keep-tools") },
 ];
 
 /** Seconds by the clock, of processors, and the most memory (GNU time counts a process with its threads). */
@@ -78,6 +79,23 @@ function measureSpeed(megabytes) {
   });
 }
 
+/** Once over a dump so many times as large; rows go to no disk. */
+async function measureLarge(conversations) {
+  const path = join(folder, "large.jsonl");
+  await generate(path, conversations);
+  const bytes = statSync(path).size;
+  const args = (...rules) => [rlcli, "import", path, "-f", "openai", "-o", "/dev/null", ...rules];
+  const runs = [
+    { name: "rlcli import", command: [process.execPath, args()] },
+    { name: "rlcli import, all rules", command: [process.execPath, args(...ALL_RULES)] },
+  ].map((variant) => {
+    const measured = timeOnce(variant);
+    return { name: variant.name, ...measured, megabytesPerSecond: Math.round(bytes / 1e6 / measured.seconds) };
+  });
+  rmSync(path);
+  return { conversations, bytes, runs };
+}
+
 /** What redaction finds, by type, in texts that hold known values and things that only look like some. */
 function measureRedaction() {
   const samples = corpus(TEXTS, 7);
@@ -114,6 +132,7 @@ try {
   const loadBefore = loadavg()[0];
   const variants = measureSpeed(bytes / 1e6);
   const redaction = measureRedaction();
+  const large = process.env.LARGE ? await measureLarge(Number(process.env.LARGE)) : undefined;
   writeReceipt("import", {
     question: "How fast is rlcli import beside jq and the Python importer, and what does redaction find?",
     conversations: CONVERSATIONS,
@@ -122,6 +141,7 @@ try {
     loadAverage: { before: loadBefore, after: loadavg()[0] },
     reference: reference && existsSync(reference) ? "polygramme-rlcli 0.1.0" : null,
     variants,
+    ...(large ? { large } : {}),
     redaction,
   });
   for (const v of variants)

@@ -1,6 +1,7 @@
 /**
  * Rows that can only be chosen once all are known (the longest of growing conversations, a sample): they wait in a
- * temporary file, with a few bytes in memory for each, and are read once more in their order.
+ * temporary file and are read once more in their order. Their keys wait in files too and are compared a part at a time, so
+ * that memory is for a part of the keys and one byte a row.
  */
 import { closeSync, readSync, writeSync } from "node:fs";
 import { type Key, KeySet, keyOf, type RowKeys } from "./keys.ts";
@@ -26,131 +27,184 @@ interface Batch extends Omit<SpooledRows, "rows" | "rowLines" | "keys"> {
   readonly first: number;
 }
 
+/** What becomes of a row. */
+const FATES = ["kept", "the beginning of a longer conversation", "equal to an earlier row", "not in the sample"];
+const [KEPT, BEGINNING, EQUAL, NOT_DRAWN] = [0, 1, 2, 3];
+
 /** What is read back at once. */
 const READ_BYTES = 1 << 20;
+/** A row in the ledger: its key (two words), bytes of its line with the newline, its line in the batch. */
+const WORDS = 4;
+/** Keys compared at once; more are divided by their upper halves. */
+const KEYS_AT_ONCE = 1 << 21;
 
 export class Spool {
-  readonly #fd = openUnnamed();
+  readonly #rows = new SpoolFile();
+  readonly #ledger = new SpoolFile();
+  readonly #beginnings = new SpoolFile();
   readonly #options: ImportOptions;
-  readonly #beginnings = new KeySet();
+  readonly #keysAtOnce: number;
   readonly #batches: Batch[] = [];
-  /** By row: key of the whole conversation, bytes of its line with the newline, and its line in the batch. */
-  #keys = new BigUint64Array(1 << 10);
-  #lengths = new Uint32Array(1 << 10);
-  #lines = new Uint32Array(1 << 10);
   #count = 0;
 
-  constructor(options: ImportOptions) {
+  constructor(options: ImportOptions, keysAtOnce = KEYS_AT_ONCE) {
     this.#options = options;
+    this.#keysAtOnce = keysAtOnce;
   }
 
   add({ rows, rowLines, keys, ...batch }: SpooledRows): void {
-    for (let at = 0; at < rows.length; ) at += writeSync(this.#fd, rows, at);
+    this.#rows.append(rows);
     this.#batches.push({ ...batch, first: this.#count });
-    this.#reserve(rowLines.length);
+    const ledger = new Uint32Array(rowLines.length * WORDS);
+    const words = keys && new Uint32Array(keys.wholes.buffer, keys.wholes.byteOffset, keys.wholes.length * 2);
     let start = 0;
     for (const [i, line] of rowLines.entries()) {
       const end = rows.indexOf(10, start) + 1;
-      this.#keys[this.#count] = keys?.wholes[i] ?? 0n;
-      this.#lengths[this.#count] = end - start;
-      this.#lines[this.#count] = line;
-      this.#count += 1;
+      ledger.set([words?.[2 * i] ?? 0, words?.[2 * i + 1] ?? 0, end - start, line], i * WORDS);
       start = end;
     }
-    if (keys && batch.dedupe === "prefix") for (const key of keys.beginnings) this.#beginnings.add(key);
-  }
-
-  #reserve(rows: number): void {
-    if (this.#count + rows <= this.#keys.length) return;
-    const size = Math.max(this.#keys.length * 2, this.#count + rows);
-    const [keys, lengths, lines] = [new BigUint64Array(size), new Uint32Array(size), new Uint32Array(size)];
-    keys.set(this.#keys);
-    lengths.set(this.#lengths);
-    lines.set(this.#lines);
-    [this.#keys, this.#lengths, this.#lines] = [keys, lengths, lines];
+    this.#ledger.append(ledger);
+    this.#count += rowLines.length;
+    if (keys && batch.dedupe === "prefix") this.#beginnings.append(keys.beginnings);
   }
 
   /** The rows that are kept, at most `limit`, in order, as chunks of whole lines; `drop` is told why others are not. */
   *kept(drop: Drop, limit = Number.POSITIVE_INFINITY): Generator<{ readonly rows: Buffer; readonly count: number }> {
-    const isKept = this.#choose(drop);
-    let rest: Buffer = Buffer.alloc(0);
-    let row = 0;
+    const fates = this.#choose();
     let left = limit;
-    for (let position = 0; row < this.#count && left > 0; ) {
-      const chunk = Buffer.allocUnsafe(READ_BYTES);
-      const length = readSync(this.#fd, chunk, 0, READ_BYTES, position);
-      position += length;
-      rest = rest.length > 0 ? Buffer.concat([rest, chunk.subarray(0, length)]) : chunk.subarray(0, length);
-      let [start, end, count] = [0, 0, 0];
-      for (; row < this.#count && left > 0; row += 1) {
-        const next = end + (this.#lengths[row] as number);
-        if (next > rest.length) break;
-        if (isKept[row]) {
-          count += 1;
-          left -= 1;
-        } else {
-          if (count > 0) yield { rows: rest.subarray(start, end), count };
-          [start, count] = [next, 0];
-        }
-        end = next;
+    let [chunk, at] = [Buffer.alloc(0), 0];
+    let [start, count] = [0, 0];
+    const chunks = this.#rows.chunks();
+    for (const { row, batch, length, line } of this.#entries()) {
+      while (at + length > chunk.length) {
+        if (count > 0) yield { rows: chunk.subarray(start, at), count };
+        const next = chunks.next();
+        if (next.done) return;
+        chunk = at < chunk.length ? Buffer.concat([chunk.subarray(at), next.value]) : next.value;
+        [start, at, count] = [0, 0, 0];
       }
-      if (count > 0) yield { rows: rest.subarray(start, end), count };
-      rest = rest.subarray(end);
+      const fate = fates[row] as number;
+      if (fate === KEPT && left > 0) {
+        [count, left] = [count + 1, left - 1];
+      } else {
+        if (count > 0) yield { rows: chunk.subarray(start, at), count };
+        [start, count] = [at + length, 0];
+        if (fate !== KEPT) drop(FATES[fate] as string, batch.file, batch.lineBefore + line);
+      }
+      at += length;
     }
+    if (count > 0) yield { rows: chunk.subarray(start, at), count };
   }
 
-  /** One byte for each row: 1 where it is kept. */
-  #choose(drop: Drop): Uint8Array {
-    const isKept = new Uint8Array(this.#count).fill(1);
+  /** By row, its place in `FATES`. */
+  #choose(): Uint8Array {
+    const fates = new Uint8Array(this.#count);
+    const parts = Math.max(1, Math.ceil((this.#count + this.#beginnings.size / 8) / this.#keysAtOnce));
+    if (this.#batches.some(({ dedupe }) => dedupe !== "none"))
+      for (let part = 0; part < parts; part += 1) this.#compare(fates, part, parts);
+    if (this.#options.sample !== undefined) this.#draw(fates, this.#options.sample);
+    return fates;
+  }
+
+  /** Compares the rows whose keys are in one of so many parts. */
+  #compare(fates: Uint8Array, part: number, parts: number): void {
+    const beginnings = new KeySet();
+    for (const chunk of this.#beginnings.chunks()) {
+      const words = wordsOf(chunk);
+      for (let i = 0; i < words.length; i += 2)
+        if ((words[i + 1] as number) % parts === part) beginnings.add(keyAt(words, i));
+    }
     const seen = new KeySet();
-    const leaveOut = (row: number, { file, lineBefore }: Batch, reason: string): void => {
-      isKept[row] = 0;
-      drop(reason, file, lineBefore + (this.#lines[row] as number));
-    };
-    for (const [row, batch] of this.#rows()) {
-      if (batch.dedupe === "none") continue;
-      const key = this.#keys[row] as Key;
-      if (batch.dedupe === "prefix" && this.#beginnings.has(key))
-        leaveOut(row, batch, "the beginning of a longer conversation");
-      else if (!seen.add(key)) leaveOut(row, batch, "equal to an earlier row");
-    }
-    const { sample } = this.#options;
-    if (sample === undefined) return isKept;
-    const last = this.#lastRank(isKept, sample);
-    for (const [row, batch] of this.#rows())
-      if (isKept[row] && !isBefore(this.#rank(row), row, last)) leaveOut(row, batch, "not in the sample");
-    return isKept;
-  }
-
-  *#rows(): Generator<[row: number, batch: Batch]> {
-    for (const [i, batch] of this.#batches.entries()) {
-      const end = this.#batches[i + 1]?.first ?? this.#count;
-      for (let row = batch.first; row < end; row += 1) yield [row, batch];
+    for (const { row, batch, high, key } of this.#entries()) {
+      if (batch.dedupe === "none" || high % parts !== part) continue;
+      if (batch.dedupe === "prefix" && beginnings.has(key())) fates[row] = BEGINNING;
+      else if (!seen.add(key())) fates[row] = EQUAL;
     }
   }
 
-  /** A row's place in the draw: a hash of the seed and its content, the same wherever it stands. */
-  #rank(row: number): Key {
-    return keyOf(`${this.#options.seed ?? 0}:${this.#keys[row]}`);
+  /** Keeps the rows with the smallest hashes of seed and content: the same ones in whatever order they stand. */
+  #draw(fates: Uint8Array, size: number): void {
+    const seed = this.#options.seed ?? 0;
+    const ranks = new BigUint64Array(this.#count);
+    let candidates = 0;
+    for (const { row, key } of this.#entries()) {
+      if (fates[row] !== KEPT) continue;
+      ranks[candidates] = keyOf(`${seed}:${key()}`);
+      candidates += 1;
+    }
+    if (candidates <= size) return;
+    const sorted = ranks.slice(0, candidates).sort();
+    const last = sorted[size - 1] as bigint;
+    // Of equal ranks, the first rows are taken.
+    let equal = size - sorted.indexOf(last);
+    let candidate = 0;
+    for (let row = 0; row < this.#count; row += 1) {
+      if (fates[row] !== KEPT) continue;
+      const rank = ranks[candidate] as bigint;
+      candidate += 1;
+      if (rank < last) continue;
+      if (rank > last || equal <= 0) fates[row] = NOT_DRAWN;
+      else equal -= 1;
+    }
   }
 
-  /** The rank of the first row that is drawn no more; undefined where all are. */
-  #lastRank(isKept: Uint8Array, size: number): Ranked | undefined {
-    const candidates: Ranked[] = [];
-    for (let row = 0; row < this.#count; row += 1) if (isKept[row]) candidates.push({ rank: this.#rank(row), row });
-    candidates.sort((a, b) => (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : a.row - b.row));
-    return candidates[size];
+  *#entries() {
+    let row = 0;
+    let batchAt = 0;
+    for (const chunk of this.#ledger.chunks()) {
+      const words = wordsOf(chunk);
+      for (let i = 0; i < words.length; i += WORDS, row += 1) {
+        while ((this.#batches[batchAt + 1]?.first ?? Number.POSITIVE_INFINITY) <= row) batchAt += 1;
+        yield {
+          row,
+          batch: this.#batches[batchAt] as Batch,
+          high: words[i + 1] as number,
+          key: (): Key => keyAt(words, i),
+          length: words[i + 2] as number,
+          line: words[i + 3] as number,
+        };
+      }
+    }
+  }
+
+  close(): void {
+    for (const file of [this.#rows, this.#ledger, this.#beginnings]) file.close();
+  }
+}
+
+const wordsOf = ({ buffer, byteOffset, length }: Buffer): Uint32Array =>
+  new Uint32Array(buffer, byteOffset, Math.floor(length / 4));
+
+const keyAt = (words: Uint32Array, at: number): Key =>
+  (BigInt(words[at + 1] as number) << 32n) | BigInt(words[at] as number);
+
+/** A temporary file that is appended to and then read from its beginning, as often as wanted. */
+class SpoolFile {
+  readonly #fd = openUnnamed();
+  size = 0;
+
+  append({ buffer, byteOffset, byteLength }: NodeJS.ArrayBufferView): void {
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    for (let at = 0; at < bytes.length; ) at += writeSync(this.#fd, bytes, at, bytes.length - at, this.size + at);
+    this.size += bytes.length;
+  }
+
+  /** Pieces of the same size, but for the last. Each has memory of its own. */
+  *chunks(): Generator<Buffer<ArrayBuffer>> {
+    for (let position = 0; position < this.size; ) {
+      const chunk = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.size - position));
+      let length = 0;
+      while (length < chunk.length) {
+        const read = readSync(this.#fd, chunk, length, chunk.length - length, position + length);
+        if (read === 0) throw new Error("a temporary file is shorter than what was written to it");
+        length += read;
+      }
+      position += length;
+      yield chunk;
+    }
   }
 
   close(): void {
     closeSync(this.#fd);
   }
 }
-
-interface Ranked {
-  readonly rank: Key;
-  readonly row: number;
-}
-
-const isBefore = (rank: Key, row: number, last: Ranked | undefined): boolean =>
-  last === undefined || rank < last.rank || (rank === last.rank && row < last.row);
