@@ -7,14 +7,11 @@ import type { Future } from "../../tinker/future.ts";
 import type { Sampler } from "../../tinker/sampler.ts";
 import type { Lineage } from "../lineage.ts";
 import { WORK_LIMIT_MS } from "../run.ts";
-import type { Player } from "./play.ts";
+import { type Player, SEQ_OF_A_PLAYER } from "./play.ts";
 import type { RlRun } from "./rl-run.ts";
 
 /** Waiting longer than this for one thing is said aloud. */
 const QUIET_WAIT_MS = 30_000;
-
-/** Numbers of samples that one player has to itself. */
-const SEQ_OF_A_PLAYER = 2 ** 36;
 
 export class RlContext {
   readonly run: RlRun;

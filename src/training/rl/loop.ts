@@ -14,6 +14,7 @@ import { wireLoss } from "../batch.ts";
 import { Clock } from "../clock.ts";
 import type { Lineage } from "../lineage.ts";
 import { prune, saveCheckpoint } from "../save.ts";
+import { AheadSampling } from "./ahead.ts";
 import { RlContext } from "./context.ts";
 import { EarlyStop } from "./early-stop.ts";
 import { addEval, judgeEval, playEval, readEvals, writeAttempts } from "./evals.ts";
@@ -58,11 +59,14 @@ class RlLoop {
   readonly #context: RlContext;
   readonly #clock = new Clock();
   readonly #early: EarlyStop;
+  /** Samples ahead of training, where the run may be off policy. */
+  readonly #ahead: AheadSampling | undefined;
   #barren = 0;
 
   constructor(context: RlContext) {
     this.#context = context;
     this.#early = new EarlyStop(context.run);
+    this.#ahead = context.run.order.settings.max_steps_off_policy > 0 ? new AheadSampling(context) : undefined;
   }
 
   async run(): Promise<"complete" | "interrupted"> {
@@ -99,7 +103,7 @@ class RlLoop {
     const { run } = context;
     const usage = performance.eventLoopUtilization();
     const startedAt = performance.now();
-    const sampled = await sampleStep(context, step);
+    const sampled = await (this.#ahead ? this.#ahead.take(step) : sampleStep(context, step));
     let sent: SentRlStep;
     try {
       sent = await sendStep(context, step, sampled);
@@ -113,9 +117,10 @@ class RlLoop {
     const trained = performance.now();
     const computed = await this.#await(sent);
     const values = {
-      ...measureGroups(sent.groups),
+      ...measureGroups(sent.groups, step),
       ...computed.values,
       "rollouts/reused": sampled.reused,
+      "rollouts/stale": sampled.stale,
       "time/sample": sent.sampledMs / 1000,
       "time/train": (performance.now() - trained + sent.forwardMs) / 1000,
       "time/client": clientSeconds(usage),

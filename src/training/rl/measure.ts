@@ -9,8 +9,8 @@ import type { Rollout } from "./rollout.ts";
 
 export type Values = Readonly<Record<string, number>>;
 
-/** Of rewards and answers. */
-export function measureGroups(groups: readonly JudgedGroup[]): Values {
+/** Of the rewards and answers that a step is trained on. */
+export function measureGroups(groups: readonly JudgedGroup[], step: number): Values {
   const rollouts = groups.flatMap((group) => group.rollouts);
   const rewards = rollouts.map(({ reward }) => reward);
   const count = (which: JudgedGroup["dropped"]) => groups.filter(({ dropped }) => dropped === which).length;
@@ -23,6 +23,7 @@ export function measureGroups(groups: readonly JudgedGroup[]): Values {
     "rollouts/graded": rollouts.length,
     "rollouts/lost": groups.reduce((sum, { lost }) => sum + lost, 0),
     ...(rollouts.length > 0 ? answersOf(rollouts, tokens) : {}),
+    ...(rollouts.length > 0 ? { "off_policy/steps": mean(rollouts.map(({ weights }) => step - 1 - weights)) } : {}),
     ...environmentMetrics(rollouts),
   };
 }

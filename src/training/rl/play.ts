@@ -44,8 +44,15 @@ export interface GroupOrder {
 
 /** How often a sample is asked for again after the server failed it. */
 const SAMPLE_RETRIES = 2;
-/** Numbers of samples are told apart by try, then by their place. */
-const SEQ_OF_A_TRY = 2 ** 32;
+/**
+ * A sample's number tells it from all others of its sampler: its place in its batch, its batch (a sampler serves only a few, one
+ * after another), its try. Another player's begin behind all of these.
+ */
+const SEQ_OF_A_BATCH = 2 ** 36;
+const BATCHES = 128;
+const SEQ_OF_A_TRY = SEQ_OF_A_BATCH * BATCHES;
+/** Numbers of samples that one player has to itself. */
+export const SEQ_OF_A_PLAYER = 8 * SEQ_OF_A_TRY;
 
 export async function playGroup(player: Player, order: GroupOrder): Promise<readonly Attempt[]> {
   const { environment, signal } = player;
@@ -141,7 +148,7 @@ async function sample(player: Player, prompt: Int32Array, count: number, { step,
   for (let tried = 0; ; tried += 1) {
     // Another try has another seed: the same one could fail in the same way.
     const params = paramsOf(player, seedOf(seed, step, counter + tried * SEED_OF_A_TRY));
-    const seqId = firstSeq + tried * SEQ_OF_A_TRY + counter;
+    const seqId = firstSeq + tried * SEQ_OF_A_TRY + (step % BATCHES) * SEQ_OF_A_BATCH + counter;
     try {
       return await limit.run(async () => {
         const future = await sampler.sample({ prompt, params, count }, { seqId, signal });

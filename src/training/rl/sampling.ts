@@ -2,9 +2,10 @@
 import { fail } from "../../diagnostic.ts";
 import { writeFileWhole } from "../../files.ts";
 import { RUN_RECORD_VERSION } from "../../run-record.ts";
+import type { Sampler } from "../../tinker/sampler.ts";
 import type { RlContext } from "./context.ts";
 import { type GroupRules, type JudgedGroup, judgeGroup } from "./groups.ts";
-import { playGroup, withoutSign } from "./play.ts";
+import { type GroupOrder, type Player, playGroup, withoutSign } from "./play.ts";
 import { type Attempt, isLost, type LostRollout, type Rollout, toLine } from "./rollout.ts";
 import { RolloutFile, readRollouts, rolloutPath, setAside } from "./rollout-files.ts";
 import { segmentsOf } from "./segments.ts";
@@ -14,6 +15,8 @@ export interface SampledStep {
   readonly groups: readonly Promise<JudgedGroup>[];
   /** Rollouts that were there from before. */
   readonly reused: number;
+  /** Rollouts that were dropped because the weights that sampled them were too old. */
+  readonly stale: number;
   /** On disk when this returns. */
   sync(): void;
   close(): void;
@@ -24,41 +27,51 @@ export function rulesOf({ run }: RlContext): GroupRules {
   return { advantage, min_group_size, keepConstant: run.rl.keep_constant ?? false };
 }
 
+/** Samples a step from its own weights. */
 export async function sampleStep(context: RlContext, step: number): Promise<SampledStep> {
   const { run } = context;
-  const { folder } = run.deps;
   const tasks = run.tasksOf(step);
   const known = knownGroups(context, step, tasks.length);
-  const file = new RolloutFile(folder, step);
+  const file = new RolloutFile(run.deps.folder, step);
   const rules = rulesOf(context);
-  const { settings } = run.order;
-  const isWhole = known.size === tasks.length;
-  const sampler = isWhole ? undefined : await context.samplerOf(step);
-  const player =
-    sampler &&
-    context.player(sampler, step, {
-      environment: run.parts.environment,
-      sampling: settings.sampling,
-      seed: settings.seed,
-      templateKwargs: settings.template_kwargs,
-    });
+  const player = known.size === tasks.length ? undefined : runPlayer(context, await context.samplerOf(step), step);
   const groups = tasks.map(async (task, group): Promise<JudgedGroup> => {
     const before = known.get(group);
     if (before || !player) return judgeGroup(before ?? [], rules);
-    const attempts = await playGroup(player, { step, group, task, count: settings.group_size });
-    const weighed = settings.kl_penalty > 0 ? await withReference(context, attempts) : attempts;
-    file.add(weighed);
+    const attempts = await playTask(context, player, { step, group, task });
+    file.add(attempts);
     run.at("rollouts:group");
-    return judgeGroup(weighed, rules);
+    return judgeGroup(attempts, rules);
   });
   // Whoever waits for one of them sees its fault; the others' must not count as unhandled.
   for (const group of groups) group.catch(() => {});
-  const reused = [...known.values()].reduce((sum, attempts) => sum + attempts.length, 0);
-  return { groups, reused, sync: () => file.sync(), close: () => file.close() };
+  return { groups, reused: countOf(known), stale: 0, sync: () => file.sync(), close: () => file.close() };
 }
 
-/** Whole groups in the step's file, if the weights that sampled them are the very ones that are there now. */
-function knownGroups({ run, lineage }: RlContext, step: number, count: number): Map<number, readonly Attempt[]> {
+export function countOf(groups: ReadonlyMap<number, readonly Attempt[]>): number {
+  return [...groups.values()].reduce((sum, attempts) => sum + attempts.length, 0);
+}
+
+/** A player of the run's own episodes, with the weights before a step. */
+export function runPlayer(context: RlContext, sampler: Sampler, step: number): Player {
+  const { order, parts } = context.run;
+  const { sampling, seed, template_kwargs: templateKwargs } = order.settings;
+  return context.player(sampler, step, { environment: parts.environment, sampling, seed, templateKwargs });
+}
+
+/** All attempts at one task, with what the reference thinks of them where there is a KL penalty. */
+export async function playTask(
+  context: RlContext,
+  player: Player,
+  place: Omit<GroupOrder, "count">,
+): Promise<readonly Attempt[]> {
+  const { group_size: count, kl_penalty } = context.run.order.settings;
+  const attempts = await playGroup(player, { ...place, count });
+  return kl_penalty > 0 ? withReference(context, attempts) : attempts;
+}
+
+/** Whole groups in a step's file, if the weights that sampled them are the very ones that are there now. */
+export function knownGroups({ run, lineage }: RlContext, step: number, count: number): Map<number, readonly Attempt[]> {
   const { folder } = run.deps;
   const { open, samplers } = run.record.journal.state;
   // Of a restored checkpoint the weights are exact; of later steps that are done again they are where the server computes the same

@@ -145,6 +145,19 @@ test("what was sampled before the kill is not sampled again", { timeout: 180_000
   expect(played(points)).toBe(played(whole.points) - 4);
 });
 
+test("off policy: samples ahead by no more than is allowed, and resumes", { timeout: 180_000 }, async () => {
+  const { folder } = makeRlOrder({ settings: { max_steps_off_policy: 1 }, length: { steps: 6 } });
+  const first = await go(folder, 40);
+  expect(first.end).toBeUndefined();
+  expect((await go(folder)).end).toEqual({ status: "complete", step: 6 });
+  const { metrics, rollouts } = outcome(folder);
+  expect(metrics.map(({ step }) => step)).toEqual([1, 2, 3, 4, 5, 6]);
+  expect(rollouts.map((step) => step.length)).toEqual([16, 16, 16, 16, 16, 16]);
+  const ages = metrics.map(({ values }) => values["off_policy/steps"] as number);
+  expect(Math.max(...ages)).toBeLessThanOrEqual(1);
+  expect(Math.max(...ages)).toBeGreaterThan(0);
+});
+
 test.skipIf(!isWhole)("60 random kills", { timeout: 3_600_000 }, async () => {
   const { points: _, ...expected } = whole;
   for (let kills = 0; kills < 60; ) {

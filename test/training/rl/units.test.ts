@@ -155,7 +155,8 @@ describe("metrics", () => {
       judgeGroup([rollout(0, 1), rollout(1, 1)], RULES),
       judgeGroup([rollout(0, 1), lost(1)], RULES),
     ];
-    expect(measureGroups(groups)).toMatchObject({
+    expect(measureGroups(groups, 3)).toMatchObject({
+      "off_policy/steps": 2,
       "reward/mean": 0.8,
       "groups/used": 1,
       "groups/constant": 1,
