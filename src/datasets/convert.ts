@@ -40,6 +40,8 @@ export interface ConvertRequest {
   readonly tokenizerFolder?: string | undefined;
   /** Damaged lines that are borne; one more is RL6014. Any number where absent. */
   readonly maxErrors?: number;
+  /** The tally is told of every line left out, not only of the first few for each reason. */
+  readonly reportsAll?: boolean;
   /** Threads for large sources; 0 reads everything here. By default as many as there are processors. */
   readonly threads?: number;
 }
@@ -151,7 +153,7 @@ class Conversion {
   }
 
   #plan(format: Format | undefined) {
-    const { options, isVerbatim = false, tokenizerFolder } = this.#request;
+    const { options, isVerbatim = false, tokenizerFolder, reportsAll = false } = this.#request;
     const known = this.#plans.get(format?.name);
     if (known) return known;
     const plan: ReadPlan = {
@@ -159,6 +161,7 @@ class Conversion {
       options,
       dedupe: isVerbatim ? "none" : (options.dedupe ?? defaultDedupe(format)),
       isVerbatim,
+      reportsAll,
       ...(tokenizerFolder === undefined ? {} : { tokenizerFolder }),
     };
     const made = { plan, reader: LineReader.open(plan) };
@@ -205,7 +208,7 @@ class Conversion {
     const flush = (): BlockResult => {
       const taken = batch.splice(0);
       // Values bring their own line numbers, so the block they make stands for no lines.
-      return collect((tally, sink) => {
+      return collect(reader, (tally, sink) => {
         for (const { bytes, line, column } of taken) {
           if (bytes) reader.bytes(bytes, { line, column }, false, tally, sink);
           else reader.tooLong({ line, column }, tally);
@@ -235,7 +238,7 @@ class Conversion {
   /** The row of a pair counts as one of the line that completed it. */
   #joined(file: string, line: number, pair: Pair, reader: LineReader): BlockResult {
     const value = { request: pair.request, response: pair.result };
-    const result = collect((tally, sink) => {
+    const result = collect(reader, (tally, sink) => {
       reader.value(value, 1, tally, sink, () => ({ line: 1, column: 1 }));
       return { lines: 0, end: 0 };
     });

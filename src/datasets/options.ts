@@ -58,6 +58,8 @@ export interface ReadPlan {
   readonly isVerbatim: boolean;
   /** Model folder for `max_tokens`. */
   readonly tokenizerFolder?: string;
+  /** Every line left out is named, not only the first few for each reason. */
+  readonly reportsAll: boolean;
 }
 
 /** Whether rows are compared or ranked, by keys. */

@@ -72,6 +72,11 @@ export class LineReader {
     return new LineReader(plan, await tokenCounter(plan));
   }
 
+  /** Places that a tally keeps for each reason; undefined for the usual few. */
+  get mostPlaces(): number | undefined {
+    return this.#plan.reportsAll ? Number.POSITIVE_INFINITY : undefined;
+  }
+
   /** Reads a block from a byte on; returns how many lines that stands for and where it ended. */
   block({ bytes, overlong }: Block, tally: BlockTally, sink: RowSink, from = 0): { lines: number; end: number } {
     if (overlong) {

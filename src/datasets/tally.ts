@@ -45,11 +45,17 @@ interface Rejected {
 
 /** Counts of one block of lines; lines are numbered from the block's first. Plain data but for the map, so a thread can send it. */
 export class BlockTally {
+  /** Places kept for each reason. */
+  readonly mostPlaces: number;
   lines = 0;
   emptyTurns = 0;
   toolTurns = 0;
   readonly redacted: RedactionCounts = {};
   readonly rejected = new Map<string, Rejected>();
+
+  constructor(mostPlaces = PLACES) {
+    this.mostPlaces = mostPlaces;
+  }
 
   /** `place` is made only where it is kept. */
   reject(rejection: Rejection, place: () => Place): void {
@@ -58,12 +64,19 @@ export class BlockTally {
     const entry = this.rejected.get(key) ?? { rejection: { kind, reason }, count: 0, places: [] };
     this.rejected.set(key, entry);
     entry.count += 1;
-    if (entry.places.length < PLACES) entry.places.push(place());
+    if (entry.places.length < this.mostPlaces) entry.places.push(place());
   }
+}
+
+/** A line that gave no row. Lines and columns from 1. */
+export interface DroppedLine extends Rejection, Place {
+  readonly file: string;
 }
 
 /** Sums over everything that was read. */
 export class Tally {
+  /** Told of every line that gave no row, where all are asked for (`ConvertRequest.reportsAll`). */
+  readonly #onDrop: ((dropped: DroppedLine) => void) | undefined;
   lines = 0;
   rows = 0;
   emptyTurns = 0;
@@ -73,6 +86,10 @@ export class Tally {
   redacted: RedactionCounts | undefined;
   readonly #rejected = new Map<string, { rejection: Rejection; count: number; places: string[]; excerpts: string[] }>();
   readonly #formats = new Map<string, string>();
+
+  constructor(onDrop?: (dropped: DroppedLine) => void) {
+    this.#onDrop = onDrop;
+  }
 
   sawFormat(source: string, format: string): void {
     this.#formats.set(source, format);
@@ -103,6 +120,8 @@ export class Tally {
     this.#rejected.set(key, entry);
     entry.count += count;
     if (kind === "damaged") this.damaged += count;
+    if (this.#onDrop)
+      for (const place of places) this.#onDrop({ file, ...place, line: before + place.line, kind, reason });
     for (const { line, column, excerpt } of places.slice(0, PLACES - entry.places.length)) {
       entry.places.push(`${file}:${before + line}:${column}`);
       if (excerpt !== undefined) entry.excerpts.push(excerpt);

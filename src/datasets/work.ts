@@ -43,16 +43,17 @@ export function readBlock(
   { from = 0, mostRows = Number.POSITIVE_INFINITY, spare }: ReadOptions = {},
 ): BlockResult {
   const out = spare ? RowBuffer.over(spare) : new RowBuffer(block.bytes.length);
-  return collect((tally, sink) => reader.block(block, tally, sink, from), mostRows, out);
+  return collect(reader, (tally, sink) => reader.block(block, tally, sink, from), mostRows, out);
 }
 
 /** Runs a reading step and gathers what it gave. */
 export function collect(
+  { mostPlaces }: LineReader,
   step: (tally: BlockTally, sink: RowSink) => { readonly lines: number; readonly end: number },
   mostRows = Number.POSITIVE_INFINITY,
   out = new RowBuffer(),
 ): BlockResult {
-  const tally = new BlockTally();
+  const tally = new BlockTally(mostPlaces);
   const rowLines: number[] = [];
   const wholes: bigint[] = [];
   const beginnings: bigint[] = [];

@@ -49,6 +49,49 @@ describe("bad lines", () => {
   });
 });
 
+test("--dropped names every line left out, each once", async () => {
+  const lines = Array.from({ length: 40 }, (_, i) =>
+    i % 4 === 0 ? row(`${i}`) : i % 4 === 1 ? "{" : i % 4 === 2 ? "[]" : row("0"),
+  );
+  const args = ["import", "-", "-f", "messages", "--dedupe", "exact", "--dropped", "dropped.jsonl"];
+  const { code, out } = await rlcli(args, lines.join("\n"));
+  expect(code).toBe(0);
+  const dropped = readFileSync(join(folder, "dropped.jsonl"), "utf8").trim().split("\n");
+  const places = dropped.map((l) => JSON.parse(l) as { file: string; line: number; reason: string });
+  expect(out.split("\n").length + places.length).toBe(40);
+  expect(new Set(places.map((p) => p.line)).size).toBe(places.length);
+  expect(places[0]).toMatchObject({ file: "<stdin>", line: 2, column: 2, kind: "damaged", reason: "JSON breaks off" });
+  expect((await rlcli(["import", "-", "--strict", "--dropped", "none.jsonl"], "{\n")).code).toBe(1);
+  expect(readdirSync(folder).filter((name) => name.startsWith("none.jsonl"))).toEqual([]);
+});
+
+test("a dataset of a spec holds byte for byte what the command writes", async () => {
+  const line = (question: string, env: string, more: object[] = []) =>
+    JSON.stringify({
+      model: "m",
+      messages: [{ role: "user", content: question }, { role: "assistant", content: "ok 🙂\u0000" }, ...more],
+      metadata: { env },
+    });
+  const growing = [
+    { role: "user", content: "more" },
+    { role: "assistant", content: "yes" },
+  ];
+  mkdirSync(join(folder, "same"));
+  const lines = [line("mail ada@x.org", "prod"), line("x", "test"), line("mail ada@x.org", "prod", growing), "{"];
+  writeFileSync(join(folder, "same/log.jsonl"), lines.join("\n"));
+  writeFileSync(
+    join(folder, "same/rlcli.yaml"),
+    "rlcli: 1\nproject: p\ndatasets: { d: { import: { from: log.jsonl, redact: true, where: metadata.env=prod } } }\n",
+  );
+  expect(await rlcli(["-C", "same", "apply", "-y"])).toMatchObject({ code: 0 });
+  const [digest = ""] = readdirSync(join(folder, "same/.rlcli/datasets"));
+  await rlcli(["import", "same/log.jsonl", "--redact", "--where", "metadata.env=prod", "-o", "same/rows.jsonl"]);
+  const rows = readFileSync(join(folder, "same/rows.jsonl"), "utf8");
+  expect(readFileSync(join(folder, "same/.rlcli/datasets", digest, "rows.jsonl"), "utf8")).toBe(rows);
+  expect(rows).toContain("[EMAIL_1]");
+  expect(rows.split("\n").length).toBe(2);
+});
+
 describe("stopping", () => {
   test.each(["SIGINT", "SIGTERM"] as const)("%s leaves the old file and nothing beside it", async (signal) => {
     const place = join(folder, signal);

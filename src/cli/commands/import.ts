@@ -9,6 +9,7 @@ import { dirname, resolve } from "node:path";
 import { finished } from "node:stream/promises";
 import { type ConvertRequest, convert, expectedShapes, type LineSource } from "../../datasets/convert.ts";
 import { noRows } from "../../datasets/dataset.ts";
+import { DropFile } from "../../datasets/dropfile.ts";
 import { type ImportFields, importOptions, optionFault } from "../../datasets/options.ts";
 import { formatNamed } from "../../datasets/registry.ts";
 import { findSources, openSource } from "../../datasets/sources.ts";
@@ -45,6 +46,7 @@ export interface ImportFlags {
   readonly maxErrors?: number;
   readonly maxLineBytes?: number;
   readonly stats?: boolean;
+  readonly dropped?: string;
   readonly threads?: number;
 }
 
@@ -53,8 +55,24 @@ export async function importRows(
   files: readonly string[],
   flags: ImportFlags,
 ): Promise<ExitCode> {
-  const request = await requestOf(context, flags);
-  const tally = new Tally();
+  const dropped = flags.dropped === undefined ? undefined : new DropFile(resolve(context.cwd, flags.dropped));
+  try {
+    const code = await importWith(context, files, flags, dropped);
+    if (code === EXIT.done) dropped?.finish();
+    return code;
+  } finally {
+    dropped?.close();
+  }
+}
+
+async function importWith(
+  context: CommandContext,
+  files: readonly string[],
+  flags: ImportFlags,
+  dropped: DropFile | undefined,
+): Promise<ExitCode> {
+  const request = { ...(await requestOf(context, flags)), reportsAll: dropped !== undefined };
+  const tally = new Tally(dropped && ((line) => dropped.add(line)));
   const statistics = flags.stats ? new RowStatistics() : undefined;
   const sources = await openSources(context, files);
   const rows = watched(convert(sources, request, tally), statistics);
@@ -89,7 +107,7 @@ const FLAG_NAMES: Partial<Record<keyof ImportFields, string>> = { redact_pattern
 const flagName = (field: keyof ImportFields): string => FLAG_NAMES[field] ?? `--${field.replaceAll("_", "-")}`;
 
 async function requestOf(context: CommandContext, flags: ImportFlags): Promise<ConvertRequest> {
-  const { strict, redactNames, redactPattern, ...given } = flags;
+  const { strict, redactNames, redactPattern, dropped: _, ...given } = flags;
   const snake = Object.entries(given).map(([name, value]) => [
     name.replace(/[A-Z]/g, (c) => `_${c.toLowerCase()}`),
     value,

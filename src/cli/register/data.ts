@@ -58,6 +58,7 @@ function bindImportLimits(command: Command): void {
     .option("--strict", "fail at the first damaged line")
     .option("--max-errors <n>", "fail when more lines are damaged", wholeNumber(0))
     .option("--max-line-bytes <n>", "leave out longer lines (default: 16 MiB)", wholeNumber(1024))
+    .option("--dropped <file>", "also write every line left out, as {file, line, column, kind, reason}")
     .option("--stats", "also say roles and lengths")
     .option("--threads <n>", "threads for large files, 0 for none (default: one for each processor)", wholeNumber(0));
 }
