@@ -71,6 +71,7 @@ const SYSTEM: Message = { role: "system", content: "s" };
 export class Renderer {
   readonly tokenizer: Tokenizer;
   readonly #parts: RendererParts;
+  #stopTokens: readonly number[] | undefined;
 
   constructor(parts: RendererParts) {
     this.tokenizer = parts.tokenizer;
@@ -80,6 +81,11 @@ export class Renderer {
 
   /** Ids at which generation of a turn ends: end of sequence, what the model's makers list, what closes a turn here. */
   stopTokens(): readonly number[] {
+    this.#stopTokens ??= this.#findStopTokens();
+    return this.#stopTokens;
+  }
+
+  #findStopTokens(): readonly number[] {
     const stops = new Set<number>(this.#parts.stops);
     const eos = this.#parts.variables.eos_token;
     if (eos !== undefined) stops.add(this.tokenizer.idOf(eos) ?? -1);

@@ -165,10 +165,10 @@ export class Journal {
     return this.#state;
   }
 
-  /** On disk when this returns: for what must be known before anything is sent. */
-  begin(entry: JournalEntry): void {
-    this.note(entry);
-    this.#file.sync();
+  /** On disk when this returns: for what must be known before anything is sent. Several share one wait for the disk. */
+  begin(...entries: readonly JournalEntry[]): void {
+    for (const entry of entries) this.note(entry);
+    if (entries.length > 0) this.#file.sync();
   }
 
   /** Handed to the system: for what can be asked of the server again. */

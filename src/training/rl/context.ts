@@ -3,6 +3,7 @@ import { setMaxListeners } from "node:events";
 import type { SamplingOrder } from "../../environment-order.ts";
 import type { Environment } from "../../environments/environment.ts";
 import { Limit } from "../../environments/limit.ts";
+import type { JournalEntry } from "../../run-record.ts";
 import type { Future } from "../../tinker/future.ts";
 import type { Sampler } from "../../tinker/sampler.ts";
 import type { Lineage } from "../lineage.ts";
@@ -37,20 +38,26 @@ export class RlContext {
   }
 
   /**
+   * The journal's entry for a sampler of the weights before a step, where it has none yet: on disk before `requestSampler` sends it.
+   */
+  samplerEntry(step: number): readonly Extract<JournalEntry, { t: "sampler" }>[] {
+    const { record } = this.run;
+    if (record.journal.state.samplers.has(step)) return [];
+    return [{ t: "sampler", at: record.at(), step, seq: this.lineage.model.reserve(1) }];
+  }
+
+  /**
    * Asks for a sampler of the weights before a step: behind all calls so far in the model's order, so it need not be waited
-   * for. Journalled first; after a crash the same call gives the same sampler.
+   * for. After a crash the same call gives the same sampler.
    */
   requestSampler(step: number): Promise<Future<Sampler>> {
     const known = this.#samplers.get(step);
     if (known) return known;
-    const { record } = this.run;
-    const { model } = this.lineage;
-    const begun = record.journal.state.samplers.get(step);
-    const seq = begun?.seq ?? model.reserve(1);
-    if (!begun) record.journal.begin({ t: "sampler", at: record.at(), step, seq });
+    const { journal } = this.run.record;
+    journal.begin(...this.samplerEntry(step));
     this.run.at("sampler:journaled");
-    const seqId = seq[0] as number;
-    const asked = model.sampler({ seqId, samplerSeqId: seqId });
+    const seqId = journal.state.samplers.get(step)?.seq[0] as number;
+    const asked = this.lineage.model.sampler({ seqId, samplerSeqId: seqId });
     this.#samplers.set(step, asked);
     // Older samplers are not asked for again.
     for (const old of this.#samplers.keys()) if (old < step - 1) this.#samplers.delete(old);

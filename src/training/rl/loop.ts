@@ -101,7 +101,7 @@ class RlLoop {
   async #step(step: number): Promise<void> {
     const context = this.#context;
     const { run } = context;
-    const usage = performance.eventLoopUtilization();
+    const usage = process.cpuUsage();
     const startedAt = performance.now();
     const sampled = await (this.#ahead ? this.#ahead.take(step) : sampleStep(context, step));
     let sent: SentRlStep;
@@ -112,8 +112,6 @@ class RlLoop {
       sampled.close();
     }
     run.at("step:sent");
-    // Behind the updates: the next step's weights.
-    if (step < run.total || run.evaluatesAt(step)) await context.requestSampler(step + 1);
     const trained = performance.now();
     const computed = await this.#await(sent);
     const values = {
@@ -233,9 +231,10 @@ function lineOf(run: RlRun, { step, groups, parts, learningRate }: SentRlStep, s
 
 const nonZero = (values: Float32Array): number => values.reduce((count, value) => count + (value === 0 ? 0 : 1), 0);
 
-/** Seconds in which this process itself was at work since then, not waiting for a server or a grader. */
-function clientSeconds(since: ReturnType<typeof performance.eventLoopUtilization>): number {
-  return performance.eventLoopUtilization(since).active / 1000;
+/** Seconds of processor time that this process itself used since then, not waiting for a server or a grader's program. */
+function clientSeconds(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since);
+  return (user + system) / 1e6;
 }
 
 function gradNormOf(metrics: Readonly<Record<string, number>>): number | undefined {

@@ -27,6 +27,12 @@ interface SentPart {
   readonly forwardMs: number;
 }
 
+/** A part that is ready to be sent. */
+interface Part {
+  readonly gradient: Gradient;
+  readonly entry: PartEntry;
+}
+
 /** A step all of which the server has taken. */
 export interface SentRlStep {
   readonly step: number;
@@ -70,19 +76,24 @@ class Sending {
     // A server that averages needs to know all of an update at once.
     const isSummed = SERVER_TRAITS[lineage.kind].reduction === "sum";
     const places = planParts(this.#sampled.groups.length, substeps, isSummed ? minibatches : 1);
+    const last = places.at(-1);
     let isTouched = false;
     for (const place of places) {
       const data = await this.#dataOf(place, places);
-      if (data.length > 0) {
-        this.#parts.push(await this.#sendPart(place, data));
-        isTouched = true;
-      }
-      if (!place.isLast) continue;
+      isTouched ||= data.length > 0;
+      const part = data.length > 0 ? await this.#partOf(place, data) : undefined;
+      const update = place.isLast && isTouched ? this.#updateOf(place.substep) : undefined;
+      // The next step's weights are those behind this update.
+      const sampler = place === last && this.#isFollowed ? this.#context.samplerEntry(this.#step + 1) : [];
+      this.#begin([...(part ? [part.entry] : []), ...(update ? [update] : []), ...sampler]);
+      if (part) this.#parts.push(await this.#sendPart(part, data));
+      if (!update) continue;
       // Where sampling reads the weights in training, they must stand still until all of the step is sampled.
       if (SERVER_TRAITS[lineage.kind].samplers !== "snapshots") await all;
-      if (isTouched) this.#updates.push(await this.#sendUpdate(place.substep));
+      this.#updates.push(await this.#sendUpdate(update));
       isTouched = false;
     }
+    if (this.#isFollowed) await this.#context.requestSampler(this.#step + 1);
     return {
       step: this.#step,
       groups: await all,
@@ -113,29 +124,55 @@ class Sending {
     return { normalize, count };
   }
 
-  async #sendPart(place: PartPlace, data: readonly Datum[]): Promise<SentPart> {
+  /** The part's requests and its entry, which is the one that it was begun with, if it was. */
+  async #partOf(place: PartPlace, data: readonly Datum[]): Promise<Part> {
     const { run, lineage } = this.#context;
-    const { journal } = run.record;
     const gradient = this.#gradientOf(data);
-    const digest = digestData(data);
+    const batch = digestData(data);
     const known = this.#begun.find((entry): entry is PartEntry => entry.t === "part" && entry.part === place.part);
-    if (known && known.batch !== digest) {
+    if (known && known.batch !== batch) {
       const detail = `Step ${this.#step} of ${run.order.address} was begun with other data than its rollouts give now, so it cannot be sent again as it was. Start a new incarnation with \`rlcli apply --replace ${run.order.address}\`.`;
       fail("RL8007", detail, { address: run.order.address });
     }
-    let seq = known?.seq;
-    if (!seq) {
-      const { forward, backward } = await requestCounts(lineage.model, gradient);
-      seq = lineage.model.reserve(forward + backward);
-      this.#sampled.sync();
-      run.at("part:rollouts-synced");
-      const { part } = place;
-      journal.begin({ t: "part", at: run.record.at(), step: this.#step, part, seq, batch: digest });
-    }
+    if (known) return { gradient, entry: known };
+    const { forward, backward } = await requestCounts(lineage.model, gradient);
+    const seq = lineage.model.reserve(forward + backward);
+    return {
+      gradient,
+      entry: { t: "part", at: run.record.at(), step: this.#step, part: place.part, seq, batch },
+    };
+  }
+
+  #updateOf(substep: number): UpdateEntry {
+    const { run, lineage } = this.#context;
+    const known = this.#begun.find((e): e is UpdateEntry => e.t === "update" && e.substep === substep);
+    if (known) return known;
+    const at = run.record.at();
+    const learningRate = run.learningRate(this.#step);
+    return { t: "update", at, step: this.#step, substep, seq: lineage.model.reserve(1), learningRate };
+  }
+
+  /** Puts what is new on disk, after the rollouts that it is made of. */
+  #begin(entries: readonly JournalEntry[]): void {
+    const { run } = this.#context;
+    const fresh = entries.filter((entry) => !(this.#begun as readonly JournalEntry[]).includes(entry));
+    if (fresh.some(({ t }) => t === "part")) this.#sampled.sync();
+    run.at("part:rollouts-synced");
+    run.record.journal.begin(...fresh);
     run.at("part:journaled");
-    const { pass, forwardMs } = await sendGradient(lineage.model, gradient, seq);
+  }
+
+  async #sendPart({ gradient, entry }: Part, data: readonly Datum[]): Promise<SentPart> {
+    const { run, lineage } = this.#context;
+    const { pass, forwardMs } = await sendGradient(lineage.model, gradient, entry.seq);
     run.at("part:sent");
     return { data: plainData(run.order.settings.loss.type, data), pass, forwardMs };
+  }
+
+  /** Whether anybody will sample the weights after this step. */
+  get #isFollowed(): boolean {
+    const { run } = this.#context;
+    return this.#step < run.total || run.evaluatesAt(this.#step);
   }
 
   #gradientOf(data: readonly Datum[]): Gradient {
@@ -147,16 +184,8 @@ class Sending {
     return fail("RL8011", `${address} cannot train there: ${plan.reason}.`, { address });
   }
 
-  async #sendUpdate(substep: number): Promise<Future<Readonly<Record<string, number>>>> {
+  async #sendUpdate({ seq, learningRate }: UpdateEntry): Promise<Future<Readonly<Record<string, number>>>> {
     const { run, lineage } = this.#context;
-    const known = this.#begun.find((e): e is UpdateEntry => e.t === "update" && e.substep === substep);
-    const learningRate = known?.learningRate ?? run.learningRate(this.#step);
-    const seq = known?.seq ?? lineage.model.reserve(1);
-    if (!known) {
-      const at = run.record.at();
-      run.record.journal.begin({ t: "update", at, step: this.#step, substep, seq, learningRate });
-    }
-    run.at("update:journaled");
     const params = { learning_rate: learningRate, ...run.order.settings.optimizer };
     const update = await lineage.model.optimStep(params, { seqId: seq[0] as number });
     run.at("update:sent");
