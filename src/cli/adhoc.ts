@@ -28,9 +28,20 @@ export function adhocSpec(context: CommandContext, verb: string, body: object, i
   return { file, text };
 }
 
+/** A reference of the spec language, meant as one. */
+export class SpecReference {
+  readonly text: string;
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
 /** What was typed is meant as it stands: `${` in a path is no reference of the spec language. */
 export function specText(body: object): string {
-  const literal = (_: unknown, value: unknown) => (typeof value === "string" ? escapeInterpolation(value) : value);
+  const literal = (_: unknown, value: unknown) => {
+    if (value instanceof SpecReference) return value.text;
+    return typeof value === "string" ? escapeInterpolation(value) : value;
+  };
   return stringify({ rlcli: 1, project: "adhoc", ...body }, literal);
 }
 

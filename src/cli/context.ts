@@ -9,7 +9,7 @@ declare const __RLCLI_VERSION__: string;
 export const VERSION = __RLCLI_VERSION__;
 
 /** See docs/reference/exit-codes.md. */
-export const EXIT = { done: 0, failed: 1, changes: 2, bug: 70, interrupted: 130 } as const;
+export const EXIT = { done: 0, failed: 1, changes: 2, incomplete: 3, bug: 70, interrupted: 130 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 export interface Interruption {

@@ -19,6 +19,8 @@ export interface ApplyFlags extends PlanFlags {
   readonly parallelism?: number;
   /** With destroy: delete checkpoints too. */
   readonly weights?: boolean;
+  /** Tries the whole spec out small, in a throw-away state. */
+  readonly smoke?: boolean;
 }
 
 const DEFAULT_PARALLELISM = 10;
@@ -28,6 +30,10 @@ export async function apply(
   planFile: string | undefined,
   flags: ApplyFlags,
 ): Promise<ExitCode> {
+  if (flags.smoke) {
+    if (planFile !== undefined) fail("RL9003", "--smoke tries a spec out, not a saved plan. Leave one of them out.");
+    return (await import("./smoke.ts")).smoke(context, planOptions(flags));
+  }
   if (planFile !== undefined) {
     const decided = (["file", "var", "varFile", "target", "replace"] as const).find(
       (flag) => flags[flag] !== undefined,
@@ -85,7 +91,7 @@ async function applySaved(context: CommandContext, name: string, flags: ApplyFla
   return carryOut(context, open, planned, { ...planned.plan, changes: saved.changes }, flags);
 }
 
-async function carryOut(
+export async function carryOut(
   context: CommandContext,
   open: OpenProject,
   planned: PlannedProject,

@@ -4,8 +4,10 @@ import type { ApplyFlags } from "../commands/apply.ts";
 import type { LockFlags } from "../commands/lock.ts";
 import type { PlanCommandFlags } from "../commands/plan.ts";
 import type { TrainFlags } from "../commands/train.ts";
-import { bindSpecOptions, positive, repeat, wholeNumber } from "../options.ts";
+import type { TrainRlFlags } from "../commands/train-rl.ts";
+import { bindSpecOptions, nonNegative, positive, repeat, share, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
+import { bindEnvironmentOptions } from "./environment.ts";
 
 /** Commands that plan may add names to rlcli.lock. */
 const bindLock = (command: Command): Command =>
@@ -40,6 +42,10 @@ const registerApply: Register = (program, run) => {
     .option("--replace <address>", "make this anew; may be repeated", repeat)
     .option("-y, --auto-approve", "do not ask")
     .option("--detach", "leave training running in the background")
+    .option(
+      "--smoke",
+      "try everything out small, on tiny models and for two steps; keeps nothing, exits with 3 if incomplete",
+    )
     .option("--parallelism <n>", "changes under way at once", wholeNumber(1), 10)
     .action((plan: string | undefined, flags: ApplyFlags) =>
       run(async (context) => (await import("../commands/apply.ts")).apply(context, plan, flags)),
@@ -111,7 +117,99 @@ const registerTrain: Register = (program, run) => {
     .action((flags: TrainFlags) =>
       run(async (context) => (await import("../commands/train.ts")).trainSupervised(context, flags)),
     );
+  registerTrainRl(train, run);
 };
+
+const LOSS_NAMES = ["importance_sampling", "ppo", "cispo", "dro", "gspo", "dppo"];
+
+const registerTrainRl: Register = (train, run) => {
+  const command = train
+    .command("rl")
+    .summary("reinforcement learning on tasks and a grader")
+    .description(
+      "Trains a model on the rewards of its own answers to tasks. The same command again resumes; more --steps extend.",
+    )
+    .requiredOption("--dataset <file>", "tasks as JSONL, CSV or Parquet, hf://…, gsm8k, or - for standard input")
+    .option("--model <model>", "builtin:tiny, a model folder, or with --base-url a name")
+    .option("--base-url <url>", "a running Tinker server instead of the embedded one")
+    .addOption(
+      new Option("--backend <kind>", "what the server at --base-url is (default: it is asked)").choices([
+        "embedded",
+        "jax",
+        "fsdp",
+        "megatron",
+        "hosted",
+      ]),
+    );
+  bindEnvironmentOptions(command);
+  bindLoss(command);
+  bindRlSteps(command);
+  bindRlEvals(command);
+  command
+    .option("--dry-run", "show the plan only")
+    .option("--emit-spec", "print the spec that this command stands for")
+    .option("--detach", "leave it running in the background")
+    .action((flags: TrainRlFlags) =>
+      run(async (context) => (await import("../commands/train-rl.ts")).trainReinforced(context, flags)),
+    );
+};
+
+function bindLoss(command: Command): void {
+  command
+    .addOption(new Option("--loss <name>", "the loss").choices(LOSS_NAMES).default("importance_sampling"))
+    .addOption(
+      new Option("--loss-strategy <how>", "fused: the server computes it; two_pass: rlcli, by a forward pass").choices([
+        "fused",
+        "two_pass",
+        "auto",
+      ]),
+    )
+    .option("--loss-config <json>", "options of the loss by the spec's names, as one JSON object")
+    .option("--clip-low <ratio>", "ppo, cispo, gspo: ratios below are clipped", nonNegative)
+    .option("--clip-high <ratio>", "ppo, cispo, gspo: ratios above are clipped", nonNegative)
+    .option("--beta <x>", "dro: weight of the squared log-ratio", nonNegative)
+    .option("--delta-low <x>", "dppo: how far a probability may fall", nonNegative)
+    .option("--delta-high <x>", "dppo: how far a probability may rise", nonNegative);
+}
+
+function bindRlSteps(command: Command): void {
+  command
+    .addOption(new Option("--max-steps, --steps <n>", "steps, instead of --epochs").argParser(wholeNumber(1)))
+    .addOption(new Option("--epochs <n>", "passes over the tasks (default: 1)").argParser(positive).conflicts("steps"))
+    .option("--group-size <n>", "answers to each task (default: 8)", wholeNumber(1))
+    .option("--batch-size, --groups-per-batch <n>", "tasks of a step (default: 16)", wholeNumber(1))
+    .option("--substeps <n>", "optimizer updates of a step (default: 1)", wholeNumber(1))
+    .option("--minibatches <n>", "forward_backward calls of a substep (default: 1)", wholeNumber(1))
+    .addOption(
+      new Option("--advantage <mode>", "what a reward is compared with (default: center)").choices([
+        "center",
+        "std",
+        "leave_one_out",
+        "none",
+      ]),
+    )
+    .addOption(
+      new Option("--normalize <by>", "what the loss is a mean over (default: sequence)").choices(["token", "sequence"]),
+    )
+    .option("--max-tokens <n>", "longest answer in tokens (default: 512)", wholeNumber(1))
+    .option("--temperature <t>", "of sampling (default: 1)", nonNegative)
+    .option("--top-p <p>", "sample from the likeliest tokens up to this mass (default: 1)", share)
+    .option("--stop <text>", "text that ends an answer; may be repeated", repeat)
+    .option("--lr <rate>", "learning rate (default: 0.0001)", positive)
+    .option("--lora-rank <n>", "adapter rank, 0 for all weights (default: 32; 0 for built-in models)", wholeNumber(0))
+    .option("--seed <n>", "of tasks' order and sampling (default: 0)", wholeNumber(0))
+    .option("--kl-penalty <x>", "weight of the KL penalty to the start weights (default: 0)", nonNegative)
+    .option("--max-steps-off-policy <n>", "how many steps old sampling weights may be (default: 0)", wholeNumber(0))
+    .option("--save-every <n>", "steps between checkpoints (default: 20)", wholeNumber(0));
+}
+
+function bindRlEvals(command: Command): void {
+  command
+    .option("--eval-every <n>", "measure before the first step and every so many (default: 0, not)", wholeNumber(0))
+    .option("--eval-dataset <file>", "tasks to measure on (default: those trained on)")
+    .option("--eval-tasks <n>", "so many of them (default: all)", wholeNumber(1))
+    .option("--eval-samples <n>", "answers to each (default: 1)", wholeNumber(1));
+}
 
 export const WORK_COMMANDS: readonly Register[] = [
   registerPlan,

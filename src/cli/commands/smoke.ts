@@ -1,0 +1,162 @@
+/** `rlcli apply --smoke`: the whole spec small, on the embedded server, in a folder that is thrown away. */
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Address } from "../../address.ts";
+import { type Diagnostic, hasErrors, RlcliError } from "../../diagnostic.ts";
+import { serverFolder } from "../../kinds/connect.ts";
+import { environmentOrder } from "../../kinds/environment.ts";
+import { localFolder } from "../../kinds/model.ts";
+import { leftOut, smokeSpec } from "../../kinds/smoke.ts";
+import { renderPrompts } from "../../kinds/smoke-render.ts";
+import type { PlanOptions } from "../../plan/file.ts";
+import { ensureBuiltinModel, isBuiltinModel } from "../../servers/builtin.ts";
+import { stopServer } from "../../servers/runtime.ts";
+import type { Spec, SpecNode } from "../../spec.ts";
+import { LocalStateStore } from "../../state/backends/local.ts";
+import { type CommandContext, EXIT, type ExitCode, reportFailure } from "../context.ts";
+import { type OpenProject, openProject, planProject } from "../project.ts";
+import { carryOut } from "./apply.ts";
+
+/** Tokens that the tiny model of a smoke test takes; the built-in one is for shorter prompts. */
+const CONTEXT = 16_384;
+
+/** Something that could not be tried here, and why. */
+interface NotExercised {
+  readonly what: string;
+  readonly why: string;
+}
+
+export async function smoke(context: CommandContext, options: PlanOptions): Promise<ExitCode> {
+  const { files, variables, variableFiles } = options;
+  const open = await openProject({ files, variables, variableFiles, cwd: context.cwd, env: context.env });
+  if (!open.spec) throw new RlcliError(open.diagnostics);
+  const folder = mkdtempSync(join(tmpdir(), "rlcli-smoke-"));
+  let isKept = false;
+  try {
+    const code = await trySmall(context, open as OpenProject & { spec: Spec }, folder, options);
+    isKept = code === EXIT.failed;
+    return code;
+  } finally {
+    for (const { address } of serversOf(open.spec))
+      await stopServer(serverFolder(join(folder, ".rlcli"), address), { force: true, timeoutMs: 5000 }).catch(() => {});
+    if (isKept) context.err(`Its records are kept in ${folder}\n`);
+    else rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const serversOf = (spec: Spec): readonly SpecNode[] => [...spec.nodes.values()].filter(({ kind }) => kind === "server");
+
+async function trySmall(
+  context: CommandContext,
+  open: OpenProject & { spec: Spec },
+  folder: string,
+  { targets, replace }: PlanOptions,
+): Promise<ExitCode> {
+  const dataFolder = join(folder, ".rlcli");
+  // What is not here already is not fetched: this is to take a minute, on any machine.
+  const env = { ...open.context.env, HF_HUB_OFFLINE: "1" };
+  const project = { ...open.context, dataFolder, env, isSmoke: true };
+  const missing = await unreachable(open, project);
+  const spec = smokeSpec(open.spec, smokeModel(project.cacheFolder, folder), new Set(missing.keys()));
+  const small: OpenProject = { ...open, spec, context: project, store: new LocalStateStore(join(dataFolder, "state")) };
+  const left = [...leftOut(open.spec, new Set(missing.keys()))];
+  const notExercised: NotExercised[] = left.map((address) => ({
+    what: address,
+    why: missing.get(address) ?? "it needs one of these",
+  }));
+
+  const planned = await planProject(small, { targets, replace, destroy: false, signal: context.outputClosed });
+  if (!planned.isValid) {
+    reportFailure(context, planned.diagnostics);
+    return EXIT.failed;
+  }
+  context.report(planned.diagnostics);
+  const code = await carryOut(context, small, planned, planned.plan, {});
+  const faults = await renderFaults(open.spec, small, notExercised);
+  context.report(faults);
+  sayNotExercised(context, notExercised);
+  if (code !== EXIT.done) return code;
+  if (hasErrors(faults)) return EXIT.failed;
+  if (!context.isJson && notExercised.length === 0) context.out("Everything was tried out.\n");
+  return notExercised.length > 0 ? EXIT.incomplete : EXIT.done;
+}
+
+/** Datasets of a hub that are not in the cache. */
+async function unreachable(
+  { spec, kinds }: OpenProject & { spec: Spec },
+  project: OpenProject["context"],
+): Promise<ReadonlyMap<Address, string>> {
+  const missing = new Map<Address, string>();
+  for (const node of spec.nodes.values()) {
+    const source = node.kind === "dataset" ? node.attributes.get("source")?.value : undefined;
+    if (typeof source !== "string" || !source.startsWith("hf:")) continue;
+    try {
+      await kinds.get("dataset")?.resolve?.(node, project, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
+      const { hubSource, isDownloaded } = await import("../../kinds/hub.ts");
+      const hub = await hubSource(node, project, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
+      if (hub && !isDownloaded(hub, project)) missing.set(node.address, `${source} is not in the cache`);
+    } catch (error) {
+      if (!(error instanceof RlcliError)) throw error;
+      missing.set(node.address, `${source} is not in the cache`);
+    }
+  }
+  return missing;
+}
+
+const RESOLVE_TIMEOUT_MS = 10_000;
+
+/** The built-in model with room for long prompts. */
+function smokeModel(cacheFolder: string, folder: string): string {
+  const model = join(folder, "model");
+  cpSync(ensureBuiltinModel("builtin:tiny", cacheFolder), model, { recursive: true });
+  const edit = (file: string, change: object): void => {
+    const path = join(model, file);
+    writeFileSync(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), ...change }));
+  };
+  edit("config.json", { max_position_embeddings: CONTEXT });
+  edit("tokenizer_config.json", { model_max_length: CONTEXT });
+  return model;
+}
+
+/** What the real models' templates say to the prompts of environments. */
+async function renderFaults(
+  spec: Spec,
+  small: OpenProject,
+  notExercised: NotExercised[],
+): Promise<readonly Diagnostic[]> {
+  const faults: Diagnostic[] = [];
+  const unknown = new Set<string>();
+  for (const node of spec.nodes.values()) {
+    const to = (path: string) => node.references.find((reference) => reference.path === path)?.to;
+    const [server, environment] = [to("server"), to("environment")];
+    if (!server || !environment || !small.spec?.nodes.has(environment)) continue;
+    const model = String(spec.nodes.get(server)?.attributes.get("model")?.value);
+    const folder = isBuiltinModel(model)
+      ? ensureBuiltinModel(model, small.context.cacheFolder)
+      : localFolder(model, small.context);
+    if (!folder) {
+      unknown.add(model);
+      continue;
+    }
+    const block = small.spec.nodes.get(environment) as SpecNode;
+    const record = await small.store.read(block.references[0]?.to as Address);
+    if (!record) continue;
+    const order = environmentOrder(block, record.hash, small.context);
+    const kwargs = (node.body.template_kwargs as Record<string, unknown> | undefined) ?? {};
+    faults.push(...(await renderPrompts(order, folder, kwargs)));
+  }
+  for (const model of unknown) {
+    notExercised.push({ what: `tokenizer of ${model}`, why: "the model is not a folder on this machine" });
+  }
+  return faults;
+}
+
+function sayNotExercised(context: CommandContext, list: readonly NotExercised[]): void {
+  if (list.length === 0) return;
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: 1, notExercised: list })}\n`);
+    return;
+  }
+  context.out(`Not exercised:\n${list.map(({ what, why }) => `  ${what}: ${why}\n`).join("")}`);
+}
