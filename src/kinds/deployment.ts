@@ -39,6 +39,10 @@ export interface DeploymentResults extends DeployedAt {
   readonly rolledBackFrom?: Digest;
 }
 
+export function deploymentResults(record: { readonly results: unknown } | undefined): DeploymentResults | undefined {
+  return record?.results as DeploymentResults | undefined;
+}
+
 /** Places that a record remembers: it stays under its 2 KB. */
 const MOST_HISTORY = 5;
 
@@ -56,7 +60,7 @@ function identify({ node, upstream }: IdentifyContext<undefined, undefined>): Id
 
 function decide(context: DecideContext<undefined, undefined>): Decision {
   const { record, identity, isForced, node } = context;
-  const results = record?.results as unknown as DeploymentResults | undefined;
+  const results = deploymentResults(record);
   const incarnation = record?.incarnation ?? 1;
   const move = record ? "update" : "create";
   if (record?.hash === identity.hash && !isForced) return { action: "none", incarnation, reasons: [] };
@@ -118,13 +122,13 @@ async function act(context: ActContext<undefined, undefined>): Promise<Outcome> 
   const faults = node.references
     .filter(({ path }) => path.startsWith("requires."))
     .flatMap(({ to }) => faultOf(context, to));
-  if (faults.length > 0) return held(node, faults, record?.results as unknown as DeploymentResults | undefined);
+  if (faults.length > 0) return held(node, faults, deploymentResults(record));
   const { hash } = change.after as NonNullable<typeof change.after>;
   const place = placeOf(context, node, hash);
   if (typeof place === "string") {
     return { status: "failed", diagnostics: [diagnostic("RL4002", place, { address })] };
   }
-  const before = record?.results as unknown as DeploymentResults | undefined;
+  const before = deploymentResults(record);
   const results: DeploymentResults = { ...place, history: historyOf(before) };
   const summary = `${place.run} at step ${place.step}`;
   return { status: "done", record: { status: "ready", results: results as unknown as JsonObject }, summary };

@@ -1,6 +1,7 @@
 /** `rlcli apply` and `rlcli destroy`: show the plan, ask, carry it out, say how it ended. */
 import { readFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
+import type { Address } from "../../address.ts";
 import { fail, hasErrors, messageOf, RlcliError } from "../../diagnostic.ts";
 import { type ApplyResult, applyChanges } from "../../engine/apply.ts";
 import { recordEvents } from "../../engine/history.ts";
@@ -19,8 +20,6 @@ export interface ApplyFlags extends PlanFlags {
   readonly parallelism?: number;
   /** With destroy: delete checkpoints too. */
   readonly weights?: boolean;
-  /** Tries the whole spec out small, in a throw-away state. */
-  readonly smoke?: boolean;
 }
 
 const DEFAULT_PARALLELISM = 10;
@@ -30,10 +29,6 @@ export async function apply(
   planFile: string | undefined,
   flags: ApplyFlags,
 ): Promise<ExitCode> {
-  if (flags.smoke) {
-    if (planFile !== undefined) fail("RL9003", "--smoke tries a spec out, not a saved plan. Leave one of them out.");
-    return (await import("./smoke.ts")).smoke(context, planOptions(flags));
-  }
   if (planFile !== undefined) {
     const decided = (["file", "var", "varFile", "target", "replace"] as const).find(
       (flag) => flags[flag] !== undefined,
@@ -133,9 +128,20 @@ export async function carryOut(
     history.close();
   }
   context.report(result.diagnostics);
-  if (!context.isJson) context.out(renderResult(result, stop.aborted, context.style));
+  if (!context.isJson) {
+    for (const address of result.results.keys())
+      if (open.spec?.nodes.get(address)?.kind === "run") await showCurve(context, open, address);
+    context.out(renderResult(result, stop.aborted, context.style));
+  }
   if (kill.aborted) return EXIT.interrupted;
   return result.counts.failed + result.counts.interrupted + result.counts.skipped > 0 ? EXIT.failed : EXIT.done;
+}
+
+/** The reward of a run that was worked on, where it has one. */
+async function showCurve(context: CommandContext, open: OpenProject, address: Address): Promise<void> {
+  const { rewardCurve } = await import("../curve.ts");
+  const lines = await rewardCurve(context, open, address);
+  if (lines.length > 0) context.out(`\n${lines.join("\n")}\n\n`);
 }
 
 function progressView(context: CommandContext): ProgressView {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Address } from "../../address.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { deploymentResults } from "../../kinds/deployment.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { withLease } from "../../state/lease.ts";
 import { isRecoveryFile } from "../../state/recovery.ts";
@@ -81,16 +82,38 @@ function pick(found: ReadonlyMap<Address, StateRecord>, text: string): StateReco
 function outputsOf(found: ReadonlyMap<Address, StateRecord>): Record<string, string | number> {
   const outputs: Record<string, string | number> = {};
   for (const [address, record] of found) {
-    if (!address.startsWith("run.") || record.status !== "ready") continue;
+    if (record.status !== "ready") continue;
+    Object.assign(outputs, otherOutputs(address, record));
+    if (!address.startsWith("run.")) continue;
     const results = resultsOf(record);
     if (results?.sampler ?? results?.training)
       outputs[`${address}.checkpoint`] = (results?.sampler ?? results?.training) as string;
     if (results?.training) outputs[`${address}.training_checkpoint`] = results.training;
     if (results?.step !== undefined) outputs[`${address}.step`] = results.step;
-    if (results?.loss !== undefined) outputs[`${address}.loss`] = results.loss;
+    if (results?.loss !== undefined && results.reward === undefined) outputs[`${address}.loss`] = results.loss;
     if (results?.heldOutLoss !== undefined) outputs[`${address}.held_out_loss`] = results.heldOutLoss;
+    if (results?.reward !== undefined) outputs[`${address}.reward`] = results.reward;
+    if (results?.evalReward !== undefined) outputs[`${address}.eval_reward`] = results.evalReward;
   }
   return outputs;
+}
+
+/** What evals measured, and where deployments point. */
+function otherOutputs(address: Address, { results }: StateRecord): Record<string, string | number> {
+  if (address.startsWith("eval.")) {
+    const metrics = Object.entries((results.metrics ?? {}) as Readonly<Record<string, number>>);
+    return Object.fromEntries([
+      ...metrics.map(([name, value]): [string, number] => [`${address}.${name}`, value]),
+      [`${address}.passed`, String(results.passed)],
+    ]);
+  }
+  const place = address.startsWith("deployment.") ? deploymentResults({ results }) : undefined;
+  if (!place) return {};
+  return {
+    [`${address}.checkpoint`]: place.sampler ?? place.training,
+    [`${address}.training_checkpoint`]: place.training,
+    [`${address}.step`]: place.step,
+  };
 }
 
 export async function output(

@@ -5,11 +5,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, nameOf } from "../../address.ts";
 import { fail } from "../../diagnostic.ts";
 import { serverFolder } from "../../kinds/connect.ts";
+import { deploymentResults } from "../../kinds/deployment.ts";
+import { judge, keptResults, resultWords } from "../../kinds/eval/results.ts";
 import { EventTail } from "../../kinds/run/attach.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { runFolder } from "../../kinds/run/observe.ts";
 import type { RunEvent } from "../../run-record.ts";
 import { readRuntime } from "../../servers/runtime.ts";
+import type { SpecNode } from "../../spec.ts";
 import type { StateRecord } from "../../state-record.ts";
 import { didYouMean } from "../../suggest.ts";
 import { type RunProgress, readRunRecord } from "../../training/progress.ts";
@@ -17,7 +20,7 @@ import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import type { OpenProject } from "../project.ts";
-import { compact, duration } from "../views/units.ts";
+import { compact, duration, measuredWords } from "../views/units.ts";
 
 export const STATUS_JSON_VERSION = 1;
 
@@ -35,6 +38,8 @@ export async function status(context: CommandContext, flags: Partial<SpecOptions
     if (node.kind === "server") rows.push(serverRow(open, node.address));
     if (node.kind === "dataset") rows.push(datasetRow(node.address, records.get(node.address)));
     if (node.kind === "run") rows.push(runRow(open, node.address, records.get(node.address)));
+    if (node.kind === "eval") rows.push(evalRow(open, node, records.get(node.address)));
+    if (node.kind === "deployment") rows.push(deploymentRow(node, records.get(node.address), records));
   }
   if (context.isJson) {
     const held = leases.map(({ address, owner, acquiredAt }) => ({
@@ -61,9 +66,9 @@ export async function status(context: CommandContext, flags: Partial<SpecOptions
 }
 
 function paint({ style }: CommandContext, word: string): (text: string) => string {
-  if (word === "ready" || word === "running") return style.green;
-  if (word === "failed" || word === "died") return style.red;
-  return word === "working" || word === "interrupted" ? style.yellow : style.dim;
+  if (word === "ready" || word === "running" || word === "passed") return style.green;
+  if (word === "failed" || word === "died" || word === "not passed") return style.red;
+  return word === "working" || word === "interrupted" || word === "held" ? style.yellow : style.dim;
 }
 
 function serverRow(open: OpenProject, address: Address): StatusRow {
@@ -100,18 +105,44 @@ function runDetail(progress: RunProgress, record: StateRecord): string {
   const { order, step, lastMetrics, worker, workerAlive } = progress;
   const results = resultsOf(record);
   if (!workerAlive && record.status === "ready" && results) {
-    return [`step ${results.step}`, ...(results.loss === undefined ? [] : [`loss ${results.loss.toFixed(4)}`])].join(
-      ", ",
-    );
+    return [`step ${results.step}`, ...measuredWords(results)].join(", ");
   }
   const goal = order && "steps" in order.length ? `/${order.length.steps}` : "";
   const parts = [`step ${step}${goal}`];
-  if (lastMetrics) parts.push(`loss ${lastMetrics.loss.toFixed(4)}`);
+  if (lastMetrics) parts.push(...measuredWords({ ...lastMetrics, reward: lastMetrics.values?.["reward/mean"] }));
   if (lastMetrics && workerAlive) parts.push(`${compact(lastMetrics.tokensPerSecond)} tokens/s`);
   if (worker && workerAlive) {
     parts.push(`pid ${worker.process.pid}, for ${duration((Date.now() - Date.parse(worker.startedAt)) / 1000)}`);
   }
   return parts.join(", ");
+}
+
+/** The result that the record stands for, against the thresholds that the spec has now. */
+function evalRow(open: OpenProject, node: SpecNode, record: StateRecord | undefined): StatusRow {
+  const { address } = node;
+  const kept = record && keptResults(open.context.dataFolder, node.name).find(({ hash }) => hash === record.hash);
+  if (!record || !kept) return { address, status: "not measured", detail: "" };
+  const { passed, faults } = judge(node, kept.result);
+  const where = `step ${kept.step}: ${resultWords(kept.result)}`;
+  return { address, status: passed ? "passed" : "not passed", detail: [where, ...faults].join("; ") };
+}
+
+function deploymentRow(
+  node: SpecNode,
+  record: StateRecord | undefined,
+  records: ReadonlyMap<Address, StateRecord>,
+): StatusRow {
+  const { address } = node;
+  const results = deploymentResults(record);
+  const failed = node.references
+    .filter(({ path, to }) => path.startsWith("requires.") && records.get(to)?.results.passed === false)
+    .map(({ to }) => to);
+  const held = failed.length > 0 ? `held: ${failed.join(" and ")} did not pass` : undefined;
+  const back = results?.rolledBackFrom === undefined ? undefined : "rolled back by hand";
+  if (!results) return { address, status: "points nowhere", detail: held ?? "" };
+  const place = `${results.run} at step ${results.step}, since ${results.at.slice(0, 16).replace("T", " ")}`;
+  const isHeld = held !== undefined || back !== undefined;
+  return { address, status: isHeld ? "held" : "ready", detail: [place, back, held].filter(Boolean).join("; ") };
 }
 
 export interface LogsFlags extends Partial<SpecOptions> {
@@ -151,8 +182,8 @@ function renderEvent(event: RunEvent): string {
     case "phase":
       return `${time} ${event.phase}${event.detail ? ` (${event.detail})` : ""}`;
     case "progress": {
-      const heldOut = event.heldOutLoss === undefined ? "" : ` held-out ${event.heldOutLoss.toFixed(4)}`;
-      return `${time} step ${event.step}/${event.steps} loss ${event.loss.toFixed(4)}${heldOut} ${compact(event.tokensPerSecond)} tokens/s`;
+      const measured = measuredWords(event).join(" ");
+      return `${time} step ${event.step}/${event.steps} ${measured} ${compact(event.tokensPerSecond)} tokens/s`;
     }
     case "checkpoint":
       return `${time} checkpoint at step ${event.step}: ${event.path}`;

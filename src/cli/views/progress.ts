@@ -5,7 +5,7 @@ import type { ChangeStatus, EngineEvent } from "../../event.ts";
 import { EVENT_VERSION } from "../../event.ts";
 import type { RunEvent } from "../../run-record.ts";
 import type { Style } from "./style.ts";
-import { compact, duration } from "./units.ts";
+import { compact, duration, measuredWords } from "./units.ts";
 
 export interface ProgressView {
   on(event: EngineEvent): void;
@@ -158,11 +158,11 @@ function renderProgress(
   style: Style,
   isLive: boolean,
 ): string {
-  const { step, steps, loss, tokensPerSecond, etaSeconds, heldOutLoss } = event;
+  const { step, steps, tokensPerSecond, etaSeconds } = event;
   const filled = Math.round((BAR_WIDTH * step) / Math.max(1, steps));
   const bar = isLive ? `${style.cyan("█".repeat(filled))}${style.dim("░".repeat(BAR_WIDTH - filled))} ` : "";
-  const parts = [`step ${step}/${steps}`, `loss ${loss.toFixed(4)}`, `${compact(tokensPerSecond)} tokens/s`];
-  if (heldOutLoss !== undefined) parts.push(`held-out ${heldOutLoss.toFixed(4)}`);
+  const [measured, ...apart] = measuredWords(event);
+  const parts = [`step ${step}/${steps}`, measured, `${compact(tokensPerSecond)} tokens/s`, ...apart];
   if (etaSeconds !== undefined && step < steps) parts.push(`${duration(etaSeconds)} left`);
   return `${address} ${bar}${parts.join("  ")}`;
 }

@@ -20,3 +20,26 @@ export function bytes(count: number): string {
   const unit = count < 1e6 ? "kB" : count < 1e9 ? "MB" : "GB";
   return `${(count / { kB: 1e3, MB: 1e6, GB: 1e9 }[unit]).toFixed(1)} ${unit}`;
 }
+
+export interface Measured {
+  readonly loss?: number | undefined;
+  readonly heldOutLoss?: number | undefined;
+  /** Of a run of reinforcement learning, whose loss says nothing about how good it is. */
+  readonly reward?: number | undefined;
+  readonly evalReward?: number | undefined;
+}
+
+/** What tells how good a step is: `loss 0.0123`, `held-out 0.5`; of reinforcement learning `reward 0.412`, `eval 0.5`. */
+export function measuredWords({ loss, heldOutLoss, reward, evalReward }: Measured): readonly string[] {
+  const first = reward !== undefined ? `reward ${reward.toFixed(3)}` : loss === undefined ? undefined : lossWords(loss);
+  return [
+    first,
+    heldOutLoss === undefined ? undefined : `held-out ${heldOutLoss.toFixed(4)}`,
+    evalReward === undefined ? undefined : `eval ${evalReward.toFixed(3)}`,
+  ].filter((word) => word !== undefined);
+}
+
+/** A tiny negative loss is no `-0.0000`. */
+function lossWords(loss: number): string {
+  return `loss ${loss.toFixed(4).replace(/^-(0\.0+)$/, "$1")}`;
+}
