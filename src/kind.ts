@@ -23,6 +23,8 @@ export interface ProjectContext {
   /** Absolute cache shared by projects: built-in models, digests. */
   readonly cacheFolder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Everything is tried out small (`apply --smoke`): a few rows of each dataset, and nothing is kept. */
+  readonly isSmoke?: boolean;
   /** What moving names resolved to. Absent where there is no spec to commit it with. */
   readonly lock?: Lock;
 }

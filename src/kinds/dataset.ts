@@ -14,6 +14,7 @@ import type { Value } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
 import { downloadHub, type HubSource, hubNameOf, hubSource, requireReachable } from "./hub.ts";
 import { modelFolder } from "./model.ts";
+import { SMOKE_ROWS } from "./smoke.ts";
 
 export interface DatasetFacts {
   /** Identity: contents of the sources in order, and the import's options. */
@@ -36,10 +37,12 @@ export async function requestOf(node: SpecNode, project: ProjectContext, hub?: H
   if (source !== undefined) {
     const format = hasTasks ? tasksFormat.name : "messages";
     const pinned = hub ? { pinned: hub.sources } : {};
-    return { format, from: [source], baseFolder, options: { min_messages: 1 }, isVerbatim: true, ...pinned };
+    const options = { min_messages: 1, ...(project.isSmoke ? { limit: SMOKE_ROWS } : {}) };
+    return { format, from: [source], baseFolder, options, isVerbatim: true, ...pinned };
   }
   if (hasTasks) fail("RL6015", TASKS_OF_IMPORT, { address: node.address, range: node.rangeOf("import.from") });
-  const fields = fieldsOf(node);
+  const written = fieldsOf(node);
+  const fields = project.isSmoke ? { ...written, limit: Math.min(written.limit ?? SMOKE_ROWS, SMOKE_ROWS) } : written;
   const fault = optionFault(fields, (field) => `\`${field}\``);
   if (fault) fail("RL6015", fault, { address: node.address, range: node.rangeOf("import.from") });
   const tokenizerFolder = fields.model === undefined ? undefined : await modelFolder(fields.model, project);

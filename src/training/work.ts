@@ -154,7 +154,7 @@ async function trainOnce<R extends Run>(run: R, train: Train<R>): Promise<"compl
 function diagnosticsOf(error: unknown, order: RunOrder): readonly Diagnostic[] {
   const { address } = order;
   if (error instanceof RlcliError) return error.diagnostics.map((d) => ({ address, ...d }));
-  if (error instanceof TinkerError) return [diagnostic("RL8008", `${error.message}.`, { address })];
+  if (error instanceof TinkerError) return [diagnostic("RL8008", `${error.message.replace(/\.+$/, "")}.`, { address })];
   if (typeof (error as NodeJS.ErrnoException)?.syscall === "string") return [unwritable(error, "the run's folder")];
   throw error;
 }

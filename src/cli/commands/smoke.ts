@@ -3,12 +3,14 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Address } from "../../address.ts";
-import { type Diagnostic, hasErrors, RlcliError } from "../../diagnostic.ts";
+import { rowsPath } from "../../datasets/dataset.ts";
+import { type Diagnostic, fail, hasErrors, RlcliError } from "../../diagnostic.ts";
 import { serverFolder } from "../../kinds/connect.ts";
+import { datasetsFolder } from "../../kinds/dataset.ts";
 import { environmentOrder } from "../../kinds/environment.ts";
 import { localFolder } from "../../kinds/model.ts";
 import { leftOut, smokeSpec } from "../../kinds/smoke.ts";
-import { renderPrompts } from "../../kinds/smoke-render.ts";
+import { renderPrompts, renderRows } from "../../kinds/smoke-render.ts";
 import type { PlanOptions } from "../../plan/file.ts";
 import { ensureBuiltinModel, isBuiltinModel } from "../../servers/builtin.ts";
 import { stopServer } from "../../servers/runtime.ts";
@@ -17,6 +19,7 @@ import { LocalStateStore } from "../../state/backends/local.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure } from "../context.ts";
 import { type OpenProject, openProject, planProject } from "../project.ts";
 import { carryOut } from "./apply.ts";
+import { type PlanFlags, planOptions } from "./plan.ts";
 
 /** Tokens that the tiny model of a smoke test takes; the built-in one is for shorter prompts. */
 const CONTEXT = 16_384;
@@ -27,7 +30,13 @@ interface NotExercised {
   readonly why: string;
 }
 
-export async function smoke(context: CommandContext, options: PlanOptions): Promise<ExitCode> {
+export async function smoke(
+  context: CommandContext,
+  planFile: string | undefined,
+  flags: PlanFlags,
+): Promise<ExitCode> {
+  if (planFile !== undefined) fail("RL9003", "--smoke tries a spec out, not a saved plan. Leave one of them out.");
+  const options = planOptions(flags);
   const { files, variables, variableFiles } = options;
   const open = await openProject({ files, variables, variableFiles, cwd: context.cwd, env: context.env });
   if (!open.spec) throw new RlcliError(open.diagnostics);
@@ -84,7 +93,7 @@ async function trySmall(
 
 /** Datasets of a hub that are not in the cache. */
 async function unreachable(
-  { spec, kinds }: OpenProject & { spec: Spec },
+  { spec }: OpenProject & { spec: Spec },
   project: OpenProject["context"],
 ): Promise<ReadonlyMap<Address, string>> {
   const missing = new Map<Address, string>();
@@ -92,10 +101,11 @@ async function unreachable(
     const source = node.kind === "dataset" ? node.attributes.get("source")?.value : undefined;
     if (typeof source !== "string" || !source.startsWith("hf:")) continue;
     try {
-      await kinds.get("dataset")?.resolve?.(node, project, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
-      const { hubSource, isDownloaded } = await import("../../kinds/hub.ts");
-      const hub = await hubSource(node, project, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
-      if (hub && !isDownloaded(hub, project)) missing.set(node.address, `${source} is not in the cache`);
+      const { hubSource, requireReachable } = await import("../../kinds/hub.ts");
+      const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
+      const hub = await hubSource(node, project, signal);
+      // Offline, what would have to be fetched is out of reach.
+      if (hub) await requireReachable(node, project, hub, signal);
     } catch (error) {
       if (!(error instanceof RlcliError)) throw error;
       missing.set(node.address, `${source} is not in the cache`);
@@ -119,7 +129,7 @@ function smokeModel(cacheFolder: string, folder: string): string {
   return model;
 }
 
-/** What the real models' templates say to the prompts of environments. */
+/** What the real models' templates say to what is trained on and asked. */
 async function renderFaults(
   spec: Spec,
   small: OpenProject,
@@ -128,28 +138,33 @@ async function renderFaults(
   const faults: Diagnostic[] = [];
   const unknown = new Set<string>();
   for (const node of spec.nodes.values()) {
-    const to = (path: string) => node.references.find((reference) => reference.path === path)?.to;
-    const [server, environment] = [to("server"), to("environment")];
-    if (!server || !environment || !small.spec?.nodes.has(environment)) continue;
+    if ((node.kind !== "run" && node.kind !== "eval") || !small.spec?.nodes.has(node.address)) continue;
+    const server = node.references.find(({ path }) => path === "server")?.to as Address;
     const model = String(spec.nodes.get(server)?.attributes.get("model")?.value);
     const folder = isBuiltinModel(model)
       ? ensureBuiltinModel(model, small.context.cacheFolder)
       : localFolder(model, small.context);
-    if (!folder) {
-      unknown.add(model);
-      continue;
-    }
-    const block = small.spec.nodes.get(environment) as SpecNode;
-    const record = await small.store.read(block.references[0]?.to as Address);
-    if (!record) continue;
-    const order = environmentOrder(block, record.hash, small.context);
-    const kwargs = (node.body.template_kwargs as Record<string, unknown> | undefined) ?? {};
-    faults.push(...(await renderPrompts(order, folder, kwargs)));
+    if (folder) faults.push(...(await renderWith(folder, node, small)));
+    else unknown.add(model);
   }
   for (const model of unknown) {
     notExercised.push({ what: `tokenizer of ${model}`, why: "the model is not a folder on this machine" });
   }
   return faults;
+}
+
+/** The rows or prompts of a block under the template of its real model. */
+async function renderWith(modelFolder: string, node: SpecNode, small: OpenProject): Promise<readonly Diagnostic[]> {
+  const { spec, store, context: project } = small;
+  const to = (of: SpecNode, path: string) => of.references.find((reference) => reference.path === path)?.to;
+  const environment = to(node, "environment");
+  const block = environment && spec?.nodes.get(environment);
+  const dataset = to(block ?? node, "dataset");
+  const record = dataset && (await store.read(dataset));
+  if (!record) return [];
+  if (!block) return renderRows(node, rowsPath(datasetsFolder(project.dataFolder), record.hash), modelFolder);
+  const kwargs = (node.body.template_kwargs as Record<string, unknown> | undefined) ?? {};
+  return renderPrompts(environmentOrder(block, record.hash, project), modelFolder, kwargs);
 }
 
 function sayNotExercised(context: CommandContext, list: readonly NotExercised[]): void {

@@ -47,8 +47,12 @@ const registerApply: Register = (program, run) => {
       "try everything out small, on tiny models and for two steps; keeps nothing, exits with 3 if incomplete",
     )
     .option("--parallelism <n>", "changes under way at once", wholeNumber(1), 10)
-    .action((plan: string | undefined, flags: ApplyFlags) =>
-      run(async (context) => (await import("../commands/apply.ts")).apply(context, plan, flags)),
+    .action((plan: string | undefined, flags: ApplyFlags & { readonly smoke?: boolean }) =>
+      run(async (context) =>
+        flags.smoke
+          ? (await import("../commands/smoke.ts")).smoke(context, plan, flags)
+          : (await import("../commands/apply.ts")).apply(context, plan, flags),
+      ),
     );
 };
 

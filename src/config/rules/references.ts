@@ -3,7 +3,7 @@ import { addressOf, BLOCK_KEYS, type KindName } from "../../address.ts";
 import type { Reference } from "../../spec.ts";
 import { listNames } from "../../suggest.ts";
 import type { Block } from "../blocks.ts";
-import { serverOf } from "../defaults.ts";
+import { derivedDefault, serverOf } from "../defaults.ts";
 import { type BlockName, blockInfo, fieldAt } from "../fields.ts";
 import { child, descend, textOf } from "../tree.ts";
 import type { RuleContext } from "./rule.ts";
@@ -166,6 +166,24 @@ export function checkpointFits(block: Block, context: RuleContext): void {
       "RL1206",
       `Run \`${parent.name}\` trains \`${theirs}\`, this run's server has \`${own}\`: its weights do not fit.`,
     );
+  const [rank, theirRank] = [rankOf(block, context), rankOf(parent, context)];
+  if (own === theirs && rank !== undefined && theirRank !== undefined && rank !== theirRank)
+    context.reporter.at(
+      block,
+      "from",
+      "RL1206",
+      `Run \`${parent.name}\` trains ${rankWords(theirRank)}, this run ${rankWords(rank)}: its weights do not fit. Give both the same \`lora_rank\`.`,
+    );
+}
+
+/** What a run trains, as written or by default. */
+function rankOf(run: Block, context: RuleContext): number | undefined {
+  const fallback = derivedDefault(run, "lora_rank", context);
+  return numberAt(run, "lora_rank") ?? (typeof fallback === "number" ? fallback : undefined);
+}
+
+function rankWords(rank: number): string {
+  return rank === 0 ? "all weights" : `an adapter of rank ${rank}`;
 }
 
 /** Whether the run is measured as it trains, so that one of its checkpoints is the best. */

@@ -30,6 +30,7 @@ export function rlOrderOf(context: Context, node: SpecNode): RlOrder | undefined
       window: number("early_stop.window") as number,
     },
     ...(reference === undefined ? {} : { reference }),
+    ...(context.project.isSmoke ? { keep_constant: true } : {}),
   };
 }
 
