@@ -487,6 +487,80 @@ export const CODES = table({
     explanation:
       "An answer under the environment's `tests` did not get the reward that is written there, or a task's own right answer is not graded as right. Training with such a grader would teach something else.",
   },
+  RL7201: {
+    summary: "Task is not whole",
+    explanation:
+      "A task's folder lacks its task.toml, its instruction, its Dockerfile or its tests, or a link in it leads out of it. The message says which.",
+  },
+  RL7202: {
+    summary: "task.toml is not valid",
+    explanation:
+      "The file is no TOML, or a field of it has a value that the format does not allow. The place is where the field is written.",
+  },
+  RL7203: {
+    summary: "Task needs what is not supported",
+    explanation:
+      "A task asks for something that this version does not do: several containers, tests in a container of their own, a network that reaches listed hosts only, Windows, TPUs, skills, MCP servers, a conversation to begin with. Such a task is left out, never run without it.",
+  },
+  RL7204: {
+    summary: "Field of a task has no effect",
+    severity: "warning",
+    explanation: "A task.toml has a field that the format does not know, or a wish that Docker cannot enforce.",
+  },
+  RL7205: {
+    summary: "Variable of a task is not set",
+    explanation:
+      "An env table of a task takes a value from the host (`${NAME}` without a default), and the host has no such variable. Set it before the command.",
+  },
+  RL7206: {
+    summary: "Tasks cannot be found",
+    explanation:
+      "A folder, a dataset's name or its version is not there, two tasks have one name, or `include` and `exclude` leave none.",
+  },
+  RL7207: {
+    summary: "Tasks cannot be fetched",
+    explanation:
+      "The registry or the git repository of a dataset could not be read. The message has the words of the program or server that failed.",
+  },
+  RL7208: {
+    summary: "Tasks changed meanwhile",
+    explanation:
+      "A task's files are not those that were planned or that rlcli.lock names. Plan again, or move the lock with `rlcli lock --upgrade`.",
+  },
+  RL7301: {
+    summary: "Docker daemon does not answer",
+    explanation:
+      "Sandboxes are containers of a Docker daemon, which is not running, refuses this user, or is too old. Nothing was sampled.",
+  },
+  RL7302: {
+    summary: "Image cannot be built",
+    explanation:
+      "A task's Dockerfile failed, took longer than its limit, or a prebuilt image is neither here nor to be pulled. The message has the last lines of the build.",
+  },
+  RL7303: {
+    summary: "Sandbox failed",
+    explanation:
+      "A container could not be started, died, was removed by somebody else, or the daemon failed a request. The rollout is dropped and counted, never counted as 0.",
+  },
+  RL7304: {
+    summary: "Sandbox is not healthy",
+    explanation: "A task's health check failed as often as it may, so the agent was not started.",
+  },
+  RL7305: {
+    summary: "Tests gave no verdict",
+    explanation:
+      "A task's tests ran longer than their limit, wrote no reward, or wrote one that is no number. The rollout is dropped and counted, never counted as 0. `rlcli env check` finds such tasks before training.",
+  },
+  RL7306: {
+    summary: "Sandboxes are left behind",
+    explanation:
+      "The daemon did not remove a container, image or network of ours. `rlcli env gc` tries again; `rlcli env gc --dry-run` shows what is there.",
+  },
+  RL7307: {
+    summary: "Task fails its check",
+    explanation:
+      "A task's own solution does not reach the reward that it must, or doing nothing does. Training on it would teach something else.",
+  },
   RL8001: {
     summary: "Nothing to train on",
     explanation:

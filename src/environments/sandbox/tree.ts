@@ -1,0 +1,38 @@
+/** Folders of the host as lists of entries: for build contexts, for what is copied into a container, for digests. */
+import { lstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+
+export type TreeEntry =
+  | {
+      readonly type: "file";
+      readonly path: string;
+      readonly mode: number;
+      readonly from: string;
+      readonly size: number;
+    }
+  | { readonly type: "folder"; readonly path: string; readonly mode: number }
+  | { readonly type: "link"; readonly path: string; readonly target: string };
+
+/** All below a folder, by path with `/`, in order of code units; sockets, fifos and devices are left out. */
+export function readTree(folder: string, ignores: (path: string) => boolean = () => false): readonly TreeEntry[] {
+  const entries: TreeEntry[] = [];
+  const walk = (below: string): void => {
+    for (const name of readdirSync(join(folder, below)).sort()) {
+      const path = below === "" ? name : `${below}/${name}`;
+      const from = join(folder, path);
+      const stats = lstatSync(from);
+      const isIgnored = ignores(path);
+      if (stats.isDirectory()) {
+        if (!isIgnored) entries.push({ type: "folder", path, mode: stats.mode & 0o777 });
+        // A later rule may take back single files of an ignored folder.
+        walk(path);
+      } else if (isIgnored) continue;
+      else if (stats.isSymbolicLink()) entries.push({ type: "link", path, target: readlinkSync(from) });
+      else if (stats.isFile()) entries.push({ type: "file", path, mode: stats.mode & 0o777, from, size: stats.size });
+    }
+  };
+  walk("");
+  return entries;
+}
+
+export const bytesOf = (entry: Extract<TreeEntry, { type: "file" }>): Buffer => readFileSync(entry.from);
