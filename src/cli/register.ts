@@ -7,6 +7,7 @@ import type { CommandContext, ExitCode } from "./context.ts";
 import { bindSpecOptions, type SpecOptions } from "./options.ts";
 import { DATA_COMMANDS } from "./register/data.ts";
 import { LOOK_COMMANDS } from "./register/look.ts";
+import { RL_COMMANDS } from "./register/rl.ts";
 import { SERVE_COMMANDS } from "./register/serve.ts";
 import { WORK_COMMANDS } from "./register/work.ts";
 
@@ -52,6 +53,7 @@ export const COMMANDS: readonly Register[] = [
   registerValidate,
   ...WORK_COMMANDS,
   ...LOOK_COMMANDS,
+  ...RL_COMMANDS,
   ...DATA_COMMANDS,
   ...SERVE_COMMANDS,
   registerExplain,

@@ -65,6 +65,47 @@ function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {
   return fail("RL9009", `The spec has no server \`${name}\`.${didYouMean(name, names)}`);
 }
 
+export interface WeightFlags extends TargetFlags {
+  readonly checkpoint?: string;
+  readonly base?: boolean;
+}
+
+/** Weights that a user asks for. */
+export interface AskedWeights {
+  /** For people. */
+  readonly name: string;
+  /** Where that is known. */
+  readonly step?: number;
+  readonly weights: { readonly training?: string; readonly sampler?: string };
+}
+
+/** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
+export async function askedWeights(
+  target: Target,
+  run: string | undefined,
+  flags: WeightFlags,
+): Promise<AskedWeights | undefined> {
+  const { checkpoint } = flags;
+  if (checkpoint !== undefined) {
+    if (!/^tinker:\/\/[^/]+\/(sampler_)?weights\/[^/]+$/.test(checkpoint))
+      fail("RL9003", `--checkpoint takes a path as \`rlcli checkpoint list\` prints it, not \`${checkpoint}\`.`);
+    const isTraining = /^tinker:\/\/[^/]+\/weights\//.test(checkpoint);
+    return { name: checkpoint, weights: isTraining ? { training: checkpoint } : { sampler: checkpoint } };
+  }
+  if (run === undefined && (flags.base || flags.model !== undefined || flags.baseUrl !== undefined)) return undefined;
+  const weights = await weightsOf(target.open, run ?? onlyRun(target));
+  return { name: `${weights.address} at step ${weights.step}`, step: weights.step, weights };
+}
+
+function onlyRun({ open }: Target): string {
+  const runs = [...(open.spec?.nodes.values() ?? [])].filter((node) => node.kind === "run").map((node) => node.name);
+  if (runs.length === 1) return runs[0] as string;
+  return fail(
+    "RL9003",
+    `Say what to take: a run (${runs.join(", ") || "the spec has none"}), --checkpoint tinker://…, or --model for a base model.`,
+  );
+}
+
 export interface Weights {
   readonly address: Address;
   readonly step: number;

@@ -141,6 +141,20 @@ export function historyOf(before: DeploymentResults | undefined): readonly Deplo
   return [last, ...history].slice(0, MOST_HISTORY);
 }
 
+/**
+ * What a record says once its pointer went back to the earlier place `to` (from 1, the newest first), or by default to the newest that is
+ * not the present one nor what was rolled back from. The spec's own checkpoint is remembered, so that the next apply does not
+ * move there again. Undefined where there is no such place.
+ */
+export function rolledBack(before: DeploymentResults, to?: number): DeploymentResults | undefined {
+  const left = before.rolledBackFrom ?? before.hash;
+  const isNew = ({ hash }: DeployedAt) => hash !== before.hash && hash !== left;
+  const place = to === undefined ? before.history.find(isNew) : before.history[to - 1];
+  if (!place) return undefined;
+  const results = { ...place, at: new Date().toISOString(), history: historyOf(before) };
+  return place.hash === left ? results : { ...results, rolledBackFrom: left };
+}
+
 /** Why an eval does not let the pointer move, by what was measured by now. */
 function faultOf({ project, nodeOf, lineageOf }: ActContext<undefined, undefined>, to: Address): readonly string[] {
   const node = nodeOf(to);

@@ -2,6 +2,7 @@
 import { type Diagnostic, diagnostic } from "../diagnostic.ts";
 import { JsonLinesFile, readJsonLines } from "../files.ts";
 import { type CheckpointLine, RUN_RECORD_VERSION, type RunLength } from "../run-record.ts";
+import { canonicalJson } from "../value.ts";
 import { damagedLine, newerFormat } from "./journal.ts";
 
 export interface DurableCheckpoint {
@@ -24,7 +25,14 @@ function foldLine(list: readonly DurableCheckpoint[], line: CheckpointLine): rea
   const others = list.filter((c) => c.step !== line.step);
   if (line.t === "pruned") return others;
   const { t: _t, at: _at, ...fields } = line;
-  return [...others, { ...before, ...fields }].sort((a, b) => a.step - b.step);
+  const rest = fields.final === undefined ? others : others.map((other) => withoutFinal(other, fields.final));
+  return [...rest, { ...before, ...fields }].sort((a, b) => a.step - b.step);
+}
+
+/** A length has one end: what is accepted later takes the place of what was before. */
+function withoutFinal(checkpoint: DurableCheckpoint, length: RunLength | undefined): DurableCheckpoint {
+  const { final, ...rest } = checkpoint;
+  return final !== undefined && canonicalJson(final) === canonicalJson(length) ? rest : checkpoint;
 }
 
 /** Durable checkpoints by step. A torn last line is no fault; any other bad line is RL3007. */

@@ -2,14 +2,14 @@
 import { readFileSync } from "node:fs";
 import { fail } from "../../diagnostic.ts";
 import { modelFolder } from "../../kinds/model.ts";
-import { samplerOf, unloadAll, type Weights } from "../../kinds/sampler.ts";
+import { samplerOf, unloadAll } from "../../kinds/sampler.ts";
 import { TinkerClient } from "../../tinker/client.ts";
 import type { SampleResult } from "../../tinker/data.ts";
 import { TinkerError } from "../../tinker/errors.ts";
 import type { TrainingModel } from "../../tinker/model.ts";
 import { loadRenderer } from "../../tokens/load.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { openTarget, type Target, type TargetFlags, weightsOf } from "../target.ts";
+import { askedWeights, openTarget, type TargetFlags } from "../target.ts";
 
 export interface SampleFlags extends TargetFlags {
   readonly prompt?: string;
@@ -35,7 +35,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
   }
   const prompt = flags.prompt ?? readStdin();
   const target = await openTarget(context, flags);
-  const weights = await checkpointOf(target, run, flags);
+  const weights = (await askedWeights(target, run, flags))?.weights;
   const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
   const messages = [
     ...(flags.system ? [{ role: "system", content: flags.system }] : []),
@@ -85,27 +85,6 @@ async function answers(client: TinkerClient): Promise<void> {
 }
 
 const HEALTH_TIMEOUT_MS = 10_000;
-
-/** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
-async function checkpointOf(target: Target, run: string | undefined, flags: SampleFlags): Promise<Weights | undefined> {
-  if (flags.checkpoint !== undefined) {
-    if (!/^tinker:\/\/[^/]+\/(sampler_)?weights\/[^/]+$/.test(flags.checkpoint))
-      fail("RL9003", `--checkpoint takes a path as \`rlcli checkpoint list\` prints it, not \`${flags.checkpoint}\`.`);
-    const isTraining = /^tinker:\/\/[^/]+\/weights\//.test(flags.checkpoint);
-    return isTraining ? { training: flags.checkpoint } : { sampler: flags.checkpoint };
-  }
-  if (run === undefined && (flags.base || flags.model !== undefined || flags.baseUrl !== undefined)) return undefined;
-  return weightsOf(target.open, run ?? (await onlyRun(target)));
-}
-
-async function onlyRun({ open }: Target): Promise<string> {
-  const runs = [...(open.spec?.nodes.values() ?? [])].filter((node) => node.kind === "run").map((node) => node.name);
-  if (runs.length === 1) return runs[0] as string;
-  return fail(
-    "RL9003",
-    `Say what to sample from: a run (${runs.join(", ") || "the spec has none"}), --checkpoint tinker://…, or --base for the base model.`,
-  );
-}
 
 function readStdin(): string {
   if (process.stdin.isTTY) fail("RL9003", "There is no prompt: give --prompt TEXT, or pipe one in.");

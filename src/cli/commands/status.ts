@@ -3,7 +3,6 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, nameOf } from "../../address.ts";
-import { fail } from "../../diagnostic.ts";
 import { serverFolder } from "../../kinds/connect.ts";
 import { deploymentResults } from "../../kinds/deployment.ts";
 import { judge, keptResults, resultWords } from "../../kinds/eval/results.ts";
@@ -14,12 +13,12 @@ import type { RunEvent } from "../../run-record.ts";
 import { readRuntime } from "../../servers/runtime.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { StateRecord } from "../../state-record.ts";
-import { didYouMean } from "../../suggest.ts";
 import { type RunProgress, readRunRecord } from "../../training/progress.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import type { OpenProject } from "../project.ts";
+import { openRun } from "../run-record.ts";
 import { compact, duration, measuredWords } from "../views/units.ts";
 
 export const STATUS_JSON_VERSION = 1;
@@ -124,7 +123,9 @@ function evalRow(open: OpenProject, node: SpecNode, record: StateRecord | undefi
   if (!record || !kept) return { address, status: "not measured", detail: "" };
   const { passed, faults } = judge(node, kept.result);
   const where = `step ${kept.step}: ${resultWords(kept.result)}`;
-  return { address, status: passed ? "passed" : "not passed", detail: [where, ...faults].join("; ") };
+  const isJudged = Object.keys((node.body.metrics ?? {}) as object).length > 0;
+  const word = !isJudged ? "measured" : passed ? "passed" : "not passed";
+  return { address, status: word, detail: [where, ...faults].join("; ") };
 }
 
 function deploymentRow(
@@ -153,17 +154,7 @@ const POLL_MS = 200;
 
 /** What a run's worker said and did, oldest first; with --follow until the worker has ended. */
 export async function logs(context: CommandContext, name: string, flags: LogsFlags): Promise<ExitCode> {
-  const open = await openWith(context, flags);
-  const run = name.replace(/^run\./, "");
-  const record = await open.store.read(`run.${run}`);
-  if (!record) {
-    if (open.spec?.nodes.has(`run.${run}`))
-      return fail("RL9009", `run.${run} has not been started. \`rlcli apply\` does.`);
-    const known = [...(open.spec?.nodes.keys() ?? []), ...(await open.store.list()).records.keys()];
-    const runs = known.filter((address) => address.startsWith("run."));
-    return fail("RL9009", `There is no run \`${name}\`.${didYouMean(`run.${run}`, runs)}`);
-  }
-  const folder = runFolder(open.context.dataFolder, run, record.hash, record.incarnation);
+  const { folder } = await openRun(context, name, flags);
   const words = new TextTail(join(folder, "log.txt"));
   const events = new EventTail(join(folder, "events.jsonl"), 0);
   for (;;) {

@@ -54,8 +54,12 @@ export interface Verdict {
 type Threshold = { readonly min?: number; readonly max?: number };
 
 /** Holds a result against the block's thresholds. A metric that was not measured does not pass. */
-export function judge(node: SpecNode, { metrics }: EvalResult): Verdict {
-  const thresholds = (node.body.metrics ?? {}) as unknown as Readonly<Record<string, Threshold>>;
+export function judge(node: SpecNode, result: EvalResult): Verdict {
+  return judgeBy((node.body.metrics ?? {}) as unknown as Readonly<Record<string, Threshold>>, result);
+}
+
+/** The same for thresholds by name of their metric. */
+export function judgeBy(thresholds: Readonly<Record<string, Threshold>>, { metrics }: EvalResult): Verdict {
   const faults = Object.entries(thresholds).flatMap(([name, { min, max }]) => {
     const value = metrics[name];
     if (value === undefined) return [`it has no metric ${name} (it has ${Object.keys(metrics).join(", ") || "none"})`];

@@ -1,0 +1,143 @@
+/** `rlcli rollouts`: what a run or an eval was answered, what each answer was worth and why. Looks, and changes nothing. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { fail } from "../../diagnostic.ts";
+import { readJsonLines } from "../../files.ts";
+import { stringAt } from "../../kinds/attributes.ts";
+import { evalFolder } from "../../kinds/eval/results.ts";
+import { modelFolder } from "../../kinds/model.ts";
+import type { RunOrder } from "../../run-record.ts";
+import { loadRenderer } from "../../tokens/load.ts";
+import { readRunRecord } from "../../training/progress.ts";
+import { type Attempt, type AttemptLine, fromLine, isLost, type Rollout } from "../../training/rl/rollout.ts";
+import { readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { openWith } from "../open.ts";
+import type { SpecOptions } from "../options.ts";
+import { openRun, runPlace } from "../run-record.ts";
+import { renderAttempts, type ShownAttempt } from "../views/rollouts.ts";
+
+export interface RolloutFlags extends Partial<SpecOptions> {
+  readonly step?: number;
+  readonly worst?: number;
+  readonly best?: number;
+  readonly task?: number;
+  readonly lost?: boolean;
+  readonly limit?: number;
+}
+
+export const ROLLOUTS_JSON_VERSION = 1;
+
+/** Attempts shown where nothing else is said. */
+const DEFAULT_LIMIT = 5;
+
+interface Attempts {
+  /** `run.agent, step 12`. */
+  readonly title: string;
+  readonly step: number;
+  readonly attempts: readonly Attempt[];
+  /** Folder with the model's tokenizer. */
+  readonly modelFolder: string;
+}
+
+export async function rollouts(context: CommandContext, name: string, flags: RolloutFlags): Promise<ExitCode> {
+  const found = await (name.startsWith("eval.") ? ofEval(context, name, flags) : ofRun(context, name, flags));
+  const chosen = choose(found.attempts, flags);
+  const { tokenizer } = await loadRenderer(found.modelFolder);
+  const shown = chosen.map((attempt) => shownOf(attempt, (tokens) => tokenizer.decode(tokens)));
+  if (context.isJson) {
+    const { step } = found;
+    for (const attempt of shown)
+      context.out(`${JSON.stringify({ formatVersion: ROLLOUTS_JSON_VERSION, step, ...attempt })}\n`);
+    return EXIT.done;
+  }
+  context.out(renderAttempts(found.title, found.attempts, shown, context));
+  return EXIT.done;
+}
+
+async function ofRun(context: CommandContext, name: string, flags: RolloutFlags): Promise<Attempts> {
+  const { open, address, folder } = await openRun(context, name, flags);
+  const order = orderOf(folder, address);
+  const steps = stepsWithRollouts(folder);
+  if (steps.length === 0) fail("RL9009", `${address} has no rollouts yet.`);
+  const step = flags.step ?? (steps.at(-1) as number);
+  if (!steps.includes(step)) fail("RL9009", `${address} has no rollouts of step ${step}. It has ${rangesOf(steps)}.`);
+  return {
+    title: `${address}, step ${step}`,
+    step,
+    attempts: readRollouts(folder, step),
+    modelFolder: await modelFolder(order.model, open.context),
+  };
+}
+
+/** The order of a run that has rollouts. Fails with RL9003 for one that is not of type rl. */
+export function orderOf(folder: string, address: string): RunOrder {
+  const { order } = readRunRecord(folder);
+  if (!order?.rl) fail("RL9003", `${address} is not a run of reinforcement learning, so it has no rollouts.`);
+  return order;
+}
+
+/** `1, 2, 5 to 40`. */
+export function rangesOf(numbers: readonly number[]): string {
+  const ranges: [number, number][] = [];
+  for (const number of numbers) {
+    const last = ranges.at(-1);
+    if (last && number === last[1] + 1) last[1] = number;
+    else ranges.push([number, number]);
+  }
+  return ranges.map(([from, to]) => (from === to ? `${from}` : `${from} to ${to}`)).join(", ");
+}
+
+/** Of an eval's own measurement, or with a step of the one that was made while the run trained. */
+async function ofEval(context: CommandContext, address: string, flags: RolloutFlags): Promise<Attempts> {
+  const open = await openWith(context, flags);
+  const name = address.slice("eval.".length);
+  const node = open.spec?.nodes.get(`eval.${name}`) ?? fail("RL9009", `The spec has no ${address}.`);
+  const server = open.spec?.nodes.get(node.references.find(({ path }) => path === "server")?.to as never);
+  const model = (server && stringAt(server, "model")) ?? "";
+  const { title, path, step } = await placeOf();
+  if (!existsSync(path)) fail("RL9009", `${title} has no attempts here. \`rlcli eval ${name}\` measures it.`);
+  const attempts = readJsonLines<AttemptLine>(path).values.map(fromLine);
+  return { title, step, attempts, modelFolder: await modelFolder(model, open.context) };
+
+  async function placeOf() {
+    if (flags.step !== undefined) {
+      const run = node.references.find(({ path: field }) => field === "checkpoint")?.to as string;
+      const { folder } = await runPlace(open, run);
+      const file = `${String(flags.step).padStart(6, "0")}.jsonl`;
+      return {
+        title: `${address} after step ${flags.step} of ${run}`,
+        path: join(folder, "evals", name, file),
+        step: flags.step,
+      };
+    }
+    const record = await open.store.read(`eval.${name}`);
+    const folder = record && evalFolder(open.context.dataFolder, name, record.hash);
+    const step = Number(record?.results.step ?? 0);
+    return { title: `${address}, step ${step}`, path: folder ? join(folder, "attempts.jsonl") : "", step };
+  }
+}
+
+function choose(attempts: readonly Attempt[], flags: RolloutFlags): readonly Attempt[] {
+  const { task, lost, worst, best, limit } = flags;
+  const ordered = [...attempts].sort((a, b) => a.group - b.group || a.index - b.index);
+  const kept = ordered.filter((a) => (task === undefined || a.task === task) && (!lost || isLost(a)));
+  if (worst === undefined && best === undefined) return kept.slice(0, limit ?? DEFAULT_LIMIT);
+  const graded = kept.filter((attempt): attempt is Rollout => !isLost(attempt));
+  const sign = worst !== undefined ? 1 : -1;
+  return graded.sort((a, b) => sign * (a.reward - b.reward)).slice(0, worst ?? best);
+}
+
+function shownOf(attempt: Attempt, decode: (tokens: Int32Array) => string): ShownAttempt {
+  if (isLost(attempt)) return attempt;
+  const { turns, reference: _, ...rest } = attempt;
+  let known = 0;
+  const said = turns.map(({ prompt, tokens, text, stop }, at) => {
+    // Of a later turn only what was added is told; where the prompt is another, all of it.
+    const isAdded = at > 0 && prompt.length >= known;
+    const asked = decode(isAdded ? prompt.subarray(known) : prompt);
+    known = prompt.length + tokens.length;
+    return { prompt: asked, answer: text, tokens: tokens.length, stop };
+  });
+  return { ...rest, turns: said };
+}

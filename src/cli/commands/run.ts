@@ -1,0 +1,161 @@
+/** `rlcli run list|info|finish`: runs by what they left, and the acceptance of a step as a run's last. */
+import { join } from "node:path";
+import { nameOf } from "../../address.ts";
+import { fail, RlcliError } from "../../diagnostic.ts";
+import { shortDigest } from "../../digest.ts";
+import { JsonLinesFile } from "../../files.ts";
+import { runFolder } from "../../kinds/run/observe.ts";
+import { type CheckpointLine, RUN_RECORD_VERSION, type RunLength } from "../../run-record.ts";
+import { withLease } from "../../state/lease.ts";
+import type { StateRecord } from "../../state-record.ts";
+import { bestCheckpoint } from "../../training/checkpoints.ts";
+import { type RunProgress, readRunRecord } from "../../training/progress.ts";
+import { RECORD_FILES } from "../../training/record.ts";
+import { stepsWithRollouts } from "../../training/rl/rollout-files.ts";
+import { canonicalJson } from "../../value.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { openWith } from "../open.ts";
+import type { SpecOptions } from "../options.ts";
+import { openRun, type RunPlace } from "../run-record.ts";
+import { measuredWords } from "../views/units.ts";
+import { rangesOf } from "./rollouts.ts";
+
+export const RUNS_JSON_VERSION = 1;
+
+/** What is told of a run. */
+function infoOf(folder: string, record: StateRecord, progress: RunProgress) {
+  const { order, step, durable, end, workerAlive, lastMetrics } = progress;
+  const best = bestCheckpoint(durable);
+  return {
+    address: record.address,
+    type: order?.settings.type,
+    status: workerAlive ? "working" : record.status,
+    generation: record.hash,
+    incarnation: record.incarnation,
+    folder,
+    step,
+    length: order?.length,
+    model: order?.model,
+    loss: order?.settings.loss.type,
+    from: order?.from?.checkpoint,
+    checkpoints: durable,
+    best: best?.step,
+    end,
+    lastMetrics,
+  };
+}
+
+export async function runList(context: CommandContext, flags: Partial<SpecOptions>): Promise<ExitCode> {
+  const open = await openWith(context, flags);
+  const { records, diagnostics } = await open.store.list();
+  if (diagnostics.length > 0) throw new RlcliError(diagnostics);
+  const runs = [...records.values()].filter(({ address }) => address.startsWith("run."));
+  const infos = runs.map((record) => {
+    const folder = runFolder(open.context.dataFolder, nameOf(record.address), record.hash, record.incarnation);
+    return infoOf(folder, record, readRunRecord(folder));
+  });
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: RUNS_JSON_VERSION, runs: infos })}\n`);
+    return EXIT.done;
+  }
+  if (infos.length === 0) context.err("No runs have been started here.\n");
+  const width = Math.max(0, ...infos.map(({ address }) => address.length));
+  for (const info of infos) {
+    const { address, type = "", status, generation, incarnation, step, lastMetrics } = info;
+    const measured = lastMetrics ? measuredWords({ ...lastMetrics, reward: lastMetrics.values?.["reward/mean"] }) : [];
+    const words = [type, status, `${shortDigest(generation)}/${incarnation}`, [`step ${step}`, ...measured].join(", ")];
+    context.out(`${context.style.bold(address.padEnd(width))}  ${words.join("  ")}\n`);
+  }
+  return EXIT.done;
+}
+
+export async function runInfo(context: CommandContext, name: string, flags: Partial<SpecOptions>): Promise<ExitCode> {
+  const { folder, record } = await openRun(context, name, flags);
+  const info = infoOf(folder, record, readRunRecord(folder));
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: RUNS_JSON_VERSION, ...info })}\n`);
+    return EXIT.done;
+  }
+  const { length, from, end, lastMetrics, checkpoints, best } = info;
+  const steps = stepsWithRollouts(folder);
+  const kept = checkpoints.map(({ step, final }) =>
+    [step, ...(final ? ["final"] : []), ...(step === best ? ["best"] : [])].join(" "),
+  );
+  const rows: readonly (readonly [string, string | undefined])[] = [
+    ["type", info.type],
+    ["status", end && !["ready", "working"].includes(info.status) ? `${info.status} at step ${end.step}` : info.status],
+    ["generation", `${shortDigest(info.generation)}/${info.incarnation}`],
+    ["step", `${info.step}${length && "steps" in length ? ` of ${length.steps}` : ""}`],
+    ["model", info.model],
+    ["loss", info.loss],
+    ["from", from && `${from.run} (${shortDigest(from.generation)}/${from.incarnation})`],
+    [
+      "measured",
+      lastMetrics && measuredWords({ ...lastMetrics, reward: lastMetrics.values?.["reward/mean"] }).join(", "),
+    ],
+    ["checkpoints", kept.join(", ") || undefined],
+    ["rollouts", steps.length > 0 ? `steps ${rangesOf(steps)}` : undefined],
+    ["folder", folder],
+  ];
+  const shown = rows.filter((row): row is readonly [string, string] => row[1] !== undefined);
+  context.out(`${context.style.bold(info.address)}\n`);
+  for (const [key, value] of shown) context.out(`  ${key.padEnd(11)}  ${value}\n`);
+  return EXIT.done;
+}
+
+export interface FinishFlags extends Partial<SpecOptions> {
+  readonly at: number;
+}
+
+/**
+ * Writes down that a kept checkpoint is the end of the run's present length: training goes no further than it, and whoever starts
+ * from the run, measures it or deploys it gets that step. Under the run's lease, so that no worker is on it.
+ */
+export async function runFinish(context: CommandContext, name: string, flags: FinishFlags): Promise<ExitCode> {
+  const place = await openRun(context, name, flags);
+  const { address, open } = place;
+  const { length, isKnown } = await withLease(open.store, address, "rlcli run finish", async () =>
+    accept(place, flags.at),
+  );
+  const goal = "steps" in length ? `${length.steps} steps` : `${length.epochs} epochs`;
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: RUNS_JSON_VERSION, address, step: flags.at, length })}\n`);
+    return EXIT.done;
+  }
+  const already = isKnown ? "was already" : "is now";
+  context.out(
+    `Step ${flags.at} ${already} the last of ${address} (instead of ${goal}). \`rlcli apply\` makes its record say so.\n`,
+  );
+  return EXIT.done;
+}
+
+function accept(
+  { folder, address }: RunPlace,
+  step: number,
+): { readonly length: RunLength; readonly isKnown: boolean } {
+  const { order, durable, workerAlive, diagnostics } = readRunRecord(folder);
+  if (workerAlive)
+    fail(
+      "RL3003",
+      `${address} is being worked on. \`rlcli stop ${nameOf(address)}\` stops it at the end of its step.`,
+      { address },
+    );
+  if (diagnostics.length > 0) throw new RlcliError(diagnostics);
+  if (!order) return fail("RL3007", `${join(folder, RECORD_FILES.order)} is missing. Apply again to write it anew.`);
+  const found = durable.find((checkpoint) => checkpoint.step === step);
+  if (!found) {
+    const kept = durable.map((checkpoint) => checkpoint.step);
+    const has = kept.length > 0 ? `It keeps ${rangesOf(kept)}.` : "It keeps none.";
+    return fail("RL9009", `${address} keeps no checkpoint at step ${step}. ${has}`, { address });
+  }
+  const { length } = order;
+  const last = durable.find(({ final }) => canonicalJson(final) === canonicalJson(length));
+  if (last?.step === step) return { length, isKnown: true };
+  const { step: _, ...rest } = found;
+  const file = new JsonLinesFile(join(folder, RECORD_FILES.checkpoints), RUN_RECORD_VERSION);
+  const line: CheckpointLine = { ...rest, t: "checkpoint", at: new Date().toISOString(), step, final: length };
+  file.append(line);
+  file.sync();
+  file.close();
+  return { length, isKnown: false };
+}

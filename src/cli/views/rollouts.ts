@@ -1,0 +1,127 @@
+/** Attempts at tasks for a reader: what was asked, what was answered, what it was worth. */
+import { type Attempt, isLost } from "../../training/rl/rollout.ts";
+import type { Style } from "./style.ts";
+import { columnsOf, printable, widthOf, wrap } from "./text.ts";
+
+interface Place {
+  readonly group: number;
+  readonly index: number;
+  readonly task: number;
+}
+
+export interface ShownTurn {
+  /** What the policy saw that was new. */
+  readonly prompt: string;
+  readonly answer: string;
+  /** Of the answer. */
+  readonly tokens: number;
+  readonly stop: "stop" | "length";
+}
+
+export type ShownAttempt = Place &
+  (
+    | {
+        readonly turns: readonly ShownTurn[];
+        readonly reward: number;
+        readonly metrics: Readonly<Record<string, number>>;
+        readonly note?: string;
+        readonly weights: number;
+      }
+    | { readonly fault: { readonly code: string; readonly message: string } }
+  );
+
+interface ViewOptions {
+  readonly style: Style;
+  readonly width: number;
+}
+
+/** A line on all of them, then those that were chosen. */
+export function renderAttempts(
+  title: string,
+  all: readonly Attempt[],
+  shown: readonly ShownAttempt[],
+  options: ViewOptions,
+): string {
+  const { style } = options;
+  const rewards = all.flatMap((attempt) => (isLost(attempt) ? [] : [attempt.reward]));
+  const lost = all.length - rewards.length;
+  const words = [
+    `${all.length} answers`,
+    ...(rewards.length > 0
+      ? [`reward ${mean(rewards).toFixed(3)} (${number(Math.min(...rewards))} to ${number(Math.max(...rewards))})`]
+      : []),
+    ...(lost > 0 ? [`${lost} lost`] : []),
+  ];
+  const rest = all.length - shown.length;
+  const more = rest > 0 ? [style.dim(`${rest} more: --worst K, --best K, --task I, --lost, --limit N`), ""] : [];
+  return [
+    `${style.bold(title)}: ${words.join(", ")}`,
+    "",
+    ...shown.flatMap((a) => attemptLines(a, options)),
+    ...more,
+  ].join("\n");
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, v) => sum + v, 0) / values.length;
+const number = (value: number): string => String(Number(value.toPrecision(4)));
+
+function attemptLines(attempt: ShownAttempt, options: ViewOptions): readonly string[] {
+  const { style } = options;
+  const name = style.bold(`task ${attempt.task}, answer ${attempt.group}.${attempt.index}`);
+  if ("fault" in attempt) {
+    const { code, message } = attempt.fault;
+    return [`${name}  ${style.red("lost")}`, ...block("fault", `${message} (${code})`, options), ""];
+  }
+  const { turns, reward, metrics, note } = attempt;
+  const tokens = turns.reduce((sum, turn) => sum + turn.tokens, 0);
+  const isCut = turns.some(({ stop }) => stop === "length");
+  const facts = [`${tokens} tokens`, ...(turns.length > 1 ? [`${turns.length} turns`] : []), ...(isCut ? ["cut"] : [])];
+  const measured = Object.entries(metrics).map(([key, value]) => `${key} ${number(value)}`);
+  const paint = reward > 0 ? style.green : style.yellow;
+  return [
+    `${name}  ${paint(`reward ${number(reward)}`)}  ${style.dim(facts.join(", "))}`,
+    ...turns.flatMap((turn) => [
+      ...block("asked", turn.prompt, options, style.dim),
+      ...block("answer", turn.answer, options),
+    ]),
+    ...(note === undefined ? [] : block("note", note, options)),
+    ...(measured.length === 0 ? [] : block("metrics", measured.join("  "), options)),
+    "",
+  ];
+}
+
+const LABEL_WIDTH = 8;
+
+/** A text under a label, its lines broken to the width whatever they are made of. */
+function block(
+  label: string,
+  text: string,
+  { style, width }: ViewOptions,
+  paint: (line: string) => string = (line) => line,
+): readonly string[] {
+  const room = Math.max(10, width - LABEL_WIDTH - 4);
+  const lines = text
+    .replace(/\n+$/, "")
+    .split(/\r?\n/)
+    .flatMap((line) => wrap(printable(line), room).flatMap((part) => cutHard(part, room)));
+  return lines.map((line, at) => `  ${style.dim((at === 0 ? label : "").padEnd(LABEL_WIDTH))}${paint(line)}`.trimEnd());
+}
+
+/** Pieces of at most so many columns. */
+function cutHard(line: string, room: number): readonly string[] {
+  if (widthOf(line) <= room) return [line];
+  const pieces: string[] = [];
+  let piece = "";
+  let used = 0;
+  for (const codePoint of line) {
+    const columns = columnsOf(codePoint);
+    if (used + columns > room) {
+      pieces.push(piece);
+      piece = "";
+      used = 0;
+    }
+    piece += codePoint;
+    used += columns;
+  }
+  return [...pieces, piece];
+}
