@@ -276,6 +276,8 @@ export type CheckpointLine =
       /** Mean reward of an eval at this step (`rl`). */
       readonly evalReward?: number;
       readonly final?: RunLength;
+      /** It was made the final one by hand (`rlcli run finish`), at another step than where the length ends by itself. */
+      readonly accepted?: true;
     }
   | { readonly t: "pruned"; readonly at: string; readonly step: number };
 

@@ -12,7 +12,7 @@ import { shortDigest } from "../digest.ts";
 import { JsonLinesFile } from "../files.ts";
 import type { ProjectContext } from "../kind.ts";
 import type { CheckpointLine } from "../run-record.ts";
-import { checkpointFolder, parseCheckpointPath } from "../servers/checkpoints.ts";
+import { archivePath, checkpointFolder, parseCheckpointPath } from "../servers/checkpoints.ts";
 import type { Spec } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 import { prunable } from "../training/checkpoints.ts";
@@ -21,7 +21,7 @@ import { deleteCheckpoints, pathsOf, serverOfRun } from "./checkpoints.ts";
 import { serverFolder } from "./connect.ts";
 import { datasetsFolder } from "./dataset.ts";
 import { resultsOf } from "./run/identity.ts";
-import { namedSteps } from "./run/named.ts";
+import { deployedPlaces, namedSteps } from "./run/named.ts";
 import type { Kept, KeptCheckpoint } from "./run/observe.ts";
 
 export interface PruneInput {
@@ -52,6 +52,7 @@ const DEFAULT_KEEP_LAST = 3;
 
 export function findDoomed(input: PruneInput, options: PruneOptions): readonly Doomed[] {
   const doomed: Doomed[] = [];
+  const deployed = new Set(deployedPlaces(input.records.values()).map(({ training }) => training));
   for (const [address, incarnations] of input.runs) {
     const node = input.spec?.nodes.get(address);
     const record = input.records.get(address);
@@ -77,7 +78,8 @@ export function findDoomed(input: PruneInput, options: PruneOptions): readonly D
         : spared.has(kept)
           ? `beyond the last ${keepLast}`
           : "an earlier generation";
-      for (const checkpoint of goes) doomed.push(doom(input, address, kept, checkpoint, reason));
+      const free = goes.filter(({ training }) => !deployed.has(training));
+      for (const checkpoint of free) doomed.push(doom(input, address, kept, checkpoint, reason));
     }
   }
   return [...doomed, ...unusedRows(input)];
@@ -117,7 +119,10 @@ function doom(input: PruneInput, address: Address, kept: Kept, checkpoint: KeptC
 
 function sizeOf(serverFolderPath: string, path: string): number {
   const parsed = parseCheckpointPath(path);
-  return parsed ? folderSize(checkpointFolder(serverFolderPath, parsed)) : 0;
+  if (!parsed) return 0;
+  const path = archivePath(serverFolderPath, parsed);
+  const archive = statSync(path, { throwIfNoEntry: false });
+  return archive?.isFile() ? archive.size : folderSize(archive ? path : checkpointFolder(serverFolderPath, parsed));
 }
 
 function unusedRows({ project, records }: PruneInput): readonly Doomed[] {

@@ -28,7 +28,7 @@ import { checkRun } from "./run/check.ts";
 import { decideRun, type RunDetail } from "./run/decide.ts";
 import { findCheckpoint } from "./run/find.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
-import { namedSteps } from "./run/named.ts";
+import { deployedPlaces, namedSteps } from "./run/named.ts";
 import { type Kept, observeRun, type RunSeen, runFolder } from "./run/observe.ts";
 import { rlOrderOf } from "./run/rl-order.ts";
 import { lengthOf, SEMANTICS, settingsOf } from "./run/settings.ts";
@@ -168,7 +168,7 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
     );
   }
   const from = startOf(context, node);
-  const named = namedSteps(spec, node.address);
+  const named = keptSteps(context, node);
   return {
     formatVersion: RUN_RECORD_VERSION,
     project: spec?.project ?? project.project,
@@ -187,6 +187,14 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
     ...(from ? { from } : {}),
     ...(rl ? { rl } : {}),
   };
+}
+
+/** Steps that are saved and stay: those that the spec names, and those that deployments point at or may go back to. */
+function keptSteps({ spec, recordOf }: RunContext, { address }: SpecNode): readonly number[] {
+  const deployments = [...(spec?.nodes.keys() ?? [])].filter((other) => other.startsWith("deployment."));
+  const records = deployments.map((other) => recordOf(other)).filter((record) => record !== undefined);
+  const deployed = deployedPlaces(records).filter(({ run }) => run === address);
+  return [...new Set([...namedSteps(spec, address), ...deployed.map(({ step }) => step)])].sort((a, b) => a - b);
 }
 
 /** The checkpoint a run starts from: its parent's, as it is by now, or its own before a change of data. */

@@ -13,6 +13,8 @@ export interface DurableCheckpoint {
   readonly evalReward?: number;
   /** The length of which this was the end. */
   readonly final?: RunLength;
+  /** By hand. */
+  readonly accepted?: true;
 }
 
 function isLine(value: unknown): value is CheckpointLine {
@@ -31,7 +33,7 @@ function foldLine(list: readonly DurableCheckpoint[], line: CheckpointLine): rea
 
 /** A length has one end: what is accepted later takes the place of what was before. */
 function withoutFinal(checkpoint: DurableCheckpoint, length: RunLength | undefined): DurableCheckpoint {
-  const { final, ...rest } = checkpoint;
+  const { final, accepted: _, ...rest } = checkpoint;
   return final !== undefined && canonicalJson(final) === canonicalJson(length) ? rest : checkpoint;
 }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { TestProject } from "./project.ts";
+import { rlProject } from "./rl-project.ts";
 
 const folder = new URL("../../schemas/", import.meta.url).pathname;
 const ajv = new Ajv2020({ strict: false });
@@ -16,6 +17,12 @@ function check(ref: string, value: unknown): void {
   expect(validate, ref).toBeDefined();
   if (!validate(value)) throw new Error(`${ref}: ${ajv.errorsText(validate.errors)}\n${JSON.stringify(value)}`);
 }
+
+const lines = (text: string): unknown[] =>
+  text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
 
 describe("what rlcli writes", () => {
   let project: TestProject;
@@ -32,11 +39,6 @@ describe("what rlcli writes", () => {
   });
   afterAll(() => project.close());
 
-  const lines = (text: string): unknown[] =>
-    text
-      .trim()
-      .split("\n")
-      .map((line) => JSON.parse(line));
   const read = (path: string) => readFileSync(join(project.folder, path), "utf8");
   const inRun = (name: string) => readFileSync(join(project.runFolder("count"), name), "utf8");
 
@@ -80,5 +82,45 @@ describe("what rlcli writes", () => {
   test("a run's order and worker", () => {
     check("run-record.schema.json#/$defs/order", JSON.parse(inRun("spec.json")));
     check("run-record.schema.json#/$defs/worker", JSON.parse(inRun("worker.json")));
+  });
+});
+
+describe("what a run of reinforcement learning writes", () => {
+  let project: TestProject;
+  let events: string;
+  beforeAll(() => {
+    project = rlProject();
+    events = project.ok("apply", "-y", "--json");
+    project.ok("run", "finish", "agent", "--at", "3");
+  });
+  afterAll(() => project.close());
+
+  const inRun = (name: string) => readFileSync(join(project.runFolder("agent"), name), "utf8");
+
+  test("events and records", () => {
+    for (const event of lines(events)) check("event.schema.json", event);
+    const records = join(project.folder, ".rlcli/state/records");
+    for (const name of readdirSync(records))
+      check("state.schema.json#/$defs/record", JSON.parse(readFileSync(join(records, name), "utf8")).value);
+  });
+
+  test.each([
+    ["journal.jsonl", "journal.schema.json"],
+    ["metrics.jsonl", "run-record.schema.json#/$defs/metrics"],
+    ["checkpoints.jsonl", "run-record.schema.json#/$defs/checkpoint"],
+    ["events.jsonl", "run-record.schema.json#/$defs/event"],
+    ["rollouts/000001.jsonl", "run-record.schema.json#/$defs/rollout"],
+    ["evals.jsonl", "run-record.schema.json#/$defs/eval"],
+    ["evals/held/000002.jsonl", "run-record.schema.json#/$defs/rollout"],
+  ])("its %s", (name, ref) => {
+    const [header, ...values] = lines(inRun(name));
+    expect(header).toEqual({ formatVersion: 1 });
+    expect(values.length).toBeGreaterThan(1);
+    for (const value of values) check(ref, value);
+  });
+
+  test("its order, and its plans", () => {
+    check("run-record.schema.json#/$defs/order", JSON.parse(inRun("spec.json")));
+    check("plan.schema.json#/$defs/output", JSON.parse(project.ok("plan", "--json")));
   });
 });

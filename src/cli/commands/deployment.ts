@@ -2,7 +2,12 @@
 import { type Address, nameOf, parseAddress } from "../../address.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
 import { checkpointLister } from "../../kinds/checkpoints.ts";
-import { type DeployedAt, type DeploymentResults, deploymentResults, rolledBack } from "../../kinds/deployment.ts";
+import {
+  type DeployedAt,
+  type DeploymentResults,
+  deploymentResults,
+  rolledBack,
+} from "../../kinds/deployment-record.ts";
 import { withLease } from "../../state/lease.ts";
 import type { StateRecord } from "../../state-record.ts";
 import { didYouMean } from "../../suggest.ts";

@@ -153,7 +153,14 @@ function accept(
   if (last?.step === step) return { length, isKnown: true };
   const { step: _, ...rest } = found;
   const file = new JsonLinesFile(join(folder, RECORD_FILES.checkpoints), RUN_RECORD_VERSION);
-  const line: CheckpointLine = { ...rest, t: "checkpoint", at: new Date().toISOString(), step, final: length };
+  const line: CheckpointLine = {
+    ...rest,
+    t: "checkpoint",
+    at: new Date().toISOString(),
+    step,
+    final: length,
+    accepted: true,
+  };
   file.append(line);
   file.sync();
   file.close();

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Address } from "../../address.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
-import { deploymentResults } from "../../kinds/deployment.ts";
+import { deploymentResults } from "../../kinds/deployment-record.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { withLease } from "../../state/lease.ts";
 import { isRecoveryFile } from "../../state/recovery.ts";

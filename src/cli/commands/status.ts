@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Address, nameOf } from "../../address.ts";
 import { serverFolder } from "../../kinds/connect.ts";
-import { deploymentResults } from "../../kinds/deployment.ts";
+import { deploymentResults } from "../../kinds/deployment-record.ts";
 import { judge, keptResults, resultWords } from "../../kinds/eval/results.ts";
 import { EventTail } from "../../kinds/run/attach.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";

@@ -16,6 +16,8 @@ export interface KeptCheckpoint {
   readonly training: string;
   readonly sampler?: string;
   readonly final?: RunLength;
+  /** Made the final one by hand. */
+  readonly accepted?: true;
   readonly heldOutLoss?: number;
   readonly evalReward?: number;
 }

@@ -14,8 +14,9 @@ import type {
   TrainOn,
 } from "../../run-record.ts";
 import type { SpecNode } from "../../spec.ts";
-import type { Json, Value } from "../../value.ts";
+import { canonicalJson, type Json, type Value } from "../../value.ts";
 import { hashedLeaves, numberAt, stringAt } from "../attributes.ts";
+import type { RunSeen } from "./observe.ts";
 
 /**
  * Bumped when our own numerics change what a generation trains to. It enters the hash of new runs only: a recorded run keeps
@@ -165,13 +166,21 @@ export function generationOf(input: GenerationInput): Digest {
   });
 }
 
-/** Where a child starts: its parent's lineage and a place on it. */
+/** Where a child starts, or what is measured or deployed: a run's lineage and a place on it. */
 export function parentOf(parent: Upstream, selector: string | undefined): Json {
   const at =
-    selector === undefined
-      ? { ...lengthOf(parent.node) }
-      : selector === "best"
-        ? { best: true }
-        : { steps: Number(selector) };
+    selector === undefined ? endOf(parent) : selector === "best" ? { best: true } : { steps: Number(selector) };
   return { generation: parent.lineage.hash, incarnation: parent.lineage.incarnation, at };
+}
+
+/**
+ * The end of a run: of its length, whichever step that will be, so that it is known before it is trained. An end that was accepted by
+ * hand is another checkpoint and is named by its step.
+ */
+function endOf({ node, lineage, observation }: Upstream): { [key: string]: number } {
+  const length = lengthOf(node);
+  const { kept = [] } = (observation.seen ?? {}) as Partial<RunSeen>;
+  const current = kept.find((k) => k.generation === lineage.hash && k.incarnation === lineage.incarnation);
+  const accepted = current?.durable.find((c) => c.accepted && canonicalJson(c.final) === canonicalJson(length));
+  return accepted ? { steps: accepted.step } : { ...length };
 }

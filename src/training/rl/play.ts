@@ -101,7 +101,7 @@ async function settled(attempts: readonly Promise<Attempt>[]): Promise<readonly 
 }
 
 /** Faults after which the next attempt would fare no better, or which say that the model is gone. */
-const FATAL_CODES: ReadonlySet<string> = new Set(["RL7102", "RL5012"]);
+export const FATAL_CODES: ReadonlySet<string> = new Set(["RL7102", "RL5012"]);
 
 /** What an attempt was lost to. Throws what concerns more than this attempt. */
 function lossOf(error: unknown): Fault {

@@ -2,6 +2,7 @@
 import { RlcliError } from "../../diagnostic.ts";
 import type { Environment } from "../../environments/environment.ts";
 import type { Grade } from "../../environments/grader.ts";
+import { FATAL_CODES } from "./play.ts";
 import { type Attempt, isLost, type LostRollout, type Rollout } from "./rollout.ts";
 
 export interface Regraded {
@@ -35,6 +36,7 @@ async function regradeOne(environment: Environment, before: Rollout, signal: Abo
   } catch (error) {
     if (!(error instanceof RlcliError) || signal.aborted) throw error;
     const [first] = error.diagnostics;
+    if (first && FATAL_CODES.has(first.code)) throw error;
     return lost(before, first?.code ?? "RL7103", first?.detail ?? error.message);
   }
 }
