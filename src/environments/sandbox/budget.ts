@@ -1,0 +1,72 @@
+/** Places and memory for sandboxes: who asks first is served first, so that a large one is not passed by for ever. */
+
+interface Waiting {
+  readonly bytes: number;
+  readonly grant: () => void;
+}
+
+export class Budget {
+  readonly #places: number;
+  readonly #bytes: number;
+  readonly #queue: Waiting[] = [];
+  #used = 0;
+  #usedBytes = 0;
+
+  /** Both may be infinite. */
+  constructor(places: number, bytes: number) {
+    this.#places = places;
+    this.#bytes = bytes;
+  }
+
+  /** Resolves to what gives the place back, once. One that needs more than there is waits until it is alone. */
+  async take(bytes: number, signal?: AbortSignal): Promise<() => void> {
+    signal?.throwIfAborted();
+    if (this.#queue.length > 0 || !this.#fits(bytes)) await this.#wait(bytes, signal);
+    else this.#use(bytes);
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#used -= 1;
+      this.#usedBytes -= bytes;
+      this.#serve();
+    };
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#used === 0 || (this.#used < this.#places && this.#usedBytes + bytes <= this.#bytes);
+  }
+
+  #use(bytes: number): void {
+    this.#used += 1;
+    this.#usedBytes += bytes;
+  }
+
+  #wait(bytes: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        const at = this.#queue.indexOf(waiting);
+        if (at >= 0) this.#queue.splice(at, 1);
+        reject(signal?.reason);
+        this.#serve();
+      };
+      const waiting: Waiting = {
+        bytes,
+        grant: () => {
+          signal?.removeEventListener("abort", onAbort);
+          resolve();
+        },
+      };
+      this.#queue.push(waiting);
+      signal?.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  #serve(): void {
+    for (let next = this.#queue[0]; next && this.#fits(next.bytes); next = this.#queue[0]) {
+      this.#queue.shift();
+      this.#use(next.bytes);
+      next.grant();
+    }
+  }
+}

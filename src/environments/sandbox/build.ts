@@ -1,0 +1,194 @@
+/** Images by their content: built once, by whoever comes first, on this machine; a failed build leaves nothing behind. */
+import { join } from "node:path";
+import type Docker from "dockerode";
+import { fail, RlcliError } from "../../diagnostic.ts";
+import { contextEntries, contextHash, imageName, tarOf } from "./context.ts";
+import { statusOf, wordsOf } from "./daemon.ts";
+import { lockFile } from "./filelock.ts";
+import { CONTEXT, CREATED, MANAGED } from "./labels.ts";
+import type { ImageOrder } from "./sandbox.ts";
+import type { TreeEntry } from "./tree.ts";
+
+/** Lines of a failed build that are told. */
+const TOLD_LINES = 12;
+
+export class ImageStore {
+  readonly #docker: Docker;
+  readonly #lockFolder: string;
+  readonly #images = new Map<string, Promise<string>>();
+
+  /** `lockFolder` is shared by all that use this daemon from this machine. */
+  constructor(docker: Docker, lockFolder: string) {
+    this.#docker = docker;
+    this.#lockFolder = lockFolder;
+  }
+
+  /** Fails with RL7302, for the same content every time without trying again. */
+  async image(order: ImageOrder): Promise<string> {
+    if (order.prebuilt !== undefined) {
+      const name = order.prebuilt;
+      return this.#once(`pull ${name}`, () => this.#pull(name, order));
+    }
+    const entries = contextEntries(order.context);
+    const name = imageName(order.label, contextHash(entries));
+    return this.#once(name, () => this.#build(name, entries, order));
+  }
+
+  #once(key: string, make: () => Promise<string>): Promise<string> {
+    const known = this.#images.get(key);
+    if (known) return known;
+    const made = make();
+    this.#images.set(key, made);
+    // What was not the image's own fault may fare better the next time.
+    made.catch((error: unknown) => {
+      if (!(error instanceof RlcliError) || error.diagnostics[0]?.code !== "RL7302") this.#images.delete(key);
+    });
+    return made;
+  }
+
+  async #exists(name: string): Promise<boolean> {
+    try {
+      await this.#docker.getImage(name).inspect();
+      return true;
+    } catch (error) {
+      if (statusOf(error) === 404) return false;
+      return fail("RL7303", `The daemon cannot look for the image ${name}: ${wordsOf(error)}.`, { cause: error });
+    }
+  }
+
+  async #build(name: string, entries: readonly TreeEntry[], order: ImageOrder): Promise<string> {
+    if (await this.#exists(name)) return name;
+    const unlock = await lockFile(join(this.#lockFolder, `${name.replace(/[^a-zA-Z0-9.-]/g, "_")}.lock`), order.signal);
+    try {
+      if (await this.#exists(name)) return name;
+      const before = new Set((await this.#docker.listImages({ all: true })).map(({ Id }) => Id));
+      const build = new Build(this.#docker, name, order);
+      try {
+        await build.run(entries);
+      } catch (error) {
+        await build.sweep(before);
+        throw error;
+      }
+      return name;
+    } finally {
+      unlock();
+    }
+  }
+
+  async #pull(name: string, { timeoutMs, signal }: ImageOrder): Promise<string> {
+    if (await this.#exists(name)) return name;
+    try {
+      const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
+      const stream = (await this.#docker.pull(name, {
+        abortSignal: limit,
+      } as never)) as unknown as NodeJS.ReadableStream;
+      await readProgress(stream, () => {});
+    } catch (error) {
+      signal?.throwIfAborted();
+      fail("RL7302", `The image ${name} is not here and cannot be pulled: ${wordsOf(error)}.`, { cause: error });
+    }
+    return name;
+  }
+}
+
+/** One build, classic first: BuildKit only where the Dockerfile needs it, since a `# syntax=` line then asks a registry. */
+class Build {
+  readonly #docker: Docker;
+  readonly #name: string;
+  readonly #order: ImageOrder;
+  readonly #lines: string[] = [];
+  readonly #layers: string[] = [];
+
+  constructor(docker: Docker, name: string, order: ImageOrder) {
+    this.#docker = docker;
+    this.#name = name;
+    this.#order = order;
+  }
+
+  async run(entries: readonly TreeEntry[]): Promise<void> {
+    const { label, timeoutMs, signal } = this.#order;
+    const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
+    try {
+      await this.#try(entries, "1", limit).catch((error: unknown) => {
+        if (!/requires BuildKit/.test(wordsOf(error))) throw error;
+        return this.#try(entries, "2", limit);
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (statusOf(error) === undefined && isConnectionLost(error))
+        fail("RL7303", `The daemon ended while the image of ${label} was built: ${wordsOf(error)}.`, { cause: error });
+      const why = limit.aborted ? `it took longer than ${timeoutMs / 1000} s` : wordsOf(error);
+      const last = this.#lines.slice(-TOLD_LINES).map((line) => `\n  ${line}`);
+      fail(
+        "RL7302",
+        `The image of ${label} cannot be built: ${why}.${last.length > 0 ? ` Its last lines:${last.join("")}` : ""}`,
+        {
+          cause: error,
+        },
+      );
+    }
+  }
+
+  async #try(entries: readonly TreeEntry[], version: "1" | "2", abortSignal: AbortSignal): Promise<void> {
+    const labels = {
+      [MANAGED]: "1",
+      [CONTEXT]: this.#name.slice(-24),
+      [CREATED]: new Date().toISOString(),
+    };
+    const options = {
+      t: this.#name,
+      dockerfile: "Dockerfile",
+      forcerm: true,
+      rm: true,
+      pull: false,
+      labels,
+      version,
+      abortSignal,
+    };
+    const context = tarOf(entries) as unknown as NodeJS.ReadableStream;
+    const built: unknown = await this.#docker.buildImage(context, options as never);
+    const stream = built as NodeJS.ReadableStream;
+    await readProgress(stream, (text) => this.#note(text));
+  }
+
+  #note(text: string): void {
+    for (const line of text.split("\n")) {
+      const layer = /^ ---> ([0-9a-f]{12})$/.exec(line)?.[1];
+      if (layer !== undefined) this.#layers.push(layer);
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of tools are left out.
+      else if (line.trim() !== "") this.#lines.push(line.replace(/\u001b\[[0-9;]*m/g, "").trimEnd());
+    }
+    this.#lines.splice(0, this.#lines.length - 4 * TOLD_LINES);
+  }
+
+  /** Layers that a failed build made have no name and none of our labels; nobody would find them again. */
+  async sweep(before: ReadonlySet<string>): Promise<void> {
+    const isOld = (layer: string) => [...before].some((id) => id.startsWith(`sha256:${layer}`));
+    for (const layer of this.#layers.reverse().filter((one) => !isOld(one)))
+      await this.#docker
+        .getImage(layer)
+        .remove({ noprune: true })
+        .catch(() => {});
+  }
+}
+
+const isConnectionLost = (error: unknown): boolean =>
+  ["ECONNRESET", "ECONNREFUSED", "EPIPE", "ENOENT"].includes(String((error as { code?: unknown } | undefined)?.code));
+
+/** Reads a stream of JSON lines to its end; an `error` in it is the failure that the status code did not tell. */
+async function readProgress(stream: NodeJS.ReadableStream, onText: (text: string) => void): Promise<void> {
+  let rest = "";
+  const take = (line: string): void => {
+    if (line.trim() === "") return;
+    const { stream: text, status, error } = JSON.parse(line) as { stream?: string; status?: string; error?: string };
+    if (error !== undefined) throw new Error(error);
+    if (text ?? status) onText(text ?? (status as string));
+  };
+  for await (const chunk of stream) {
+    rest += chunk.toString();
+    const lines = rest.split("\n");
+    rest = lines.pop() as string;
+    for (const line of lines) take(line);
+  }
+  take(rest);
+}

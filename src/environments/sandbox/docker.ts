@@ -1,0 +1,114 @@
+/** Sandboxes as containers of a Docker daemon, by its API alone. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type Docker from "dockerode";
+import { fail } from "../../diagnostic.ts";
+import { Budget } from "./budget.ts";
+import { ImageStore } from "./build.ts";
+import { checkDaemon, connectDaemon, type DaemonFacts, failSandbox, within } from "./daemon.ts";
+import { DockerSandbox } from "./docker-sandbox.ts";
+import { sandboxLabels } from "./labels.ts";
+import { reap, removeContainer } from "./reap.ts";
+import type { ImageOrder, Sandbox, SandboxHost, SandboxOrder } from "./sandbox.ts";
+
+export interface DockerOptions {
+  /** As DOCKER_HOST says where absent. */
+  readonly host?: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** For locks of builds. */
+  readonly cacheFolder: string;
+  /** Labels of containers. */
+  readonly project: string;
+  readonly run: string;
+  /** Sandboxes at once, and memory of all of them. */
+  readonly concurrency: number;
+  readonly totalMemoryBytes?: number | undefined;
+}
+
+const REMOVE_TIMEOUT_MS = 30_000;
+/** How long a start that was given up is waited for before what it made is removed. */
+const LATE_START_MS = 10_000;
+
+/** Connects, and removes what processes that are gone left behind. Fails with RL7301. */
+export async function openDocker(options: DockerOptions): Promise<DockerHost> {
+  const docker = connectDaemon(options.host, options.env);
+  const facts = await checkDaemon(docker);
+  await reap(docker);
+  return new DockerHost(docker, facts, options);
+}
+
+export class DockerHost implements SandboxHost {
+  readonly docker: Docker;
+  readonly #facts: DaemonFacts;
+  readonly #options: DockerOptions;
+  readonly #images: ImageStore;
+  readonly #budget: Budget;
+  /** Names of containers that may be there: noted before they are made. */
+  readonly #names = new Set<string>();
+  #isClosed = false;
+
+  constructor(docker: Docker, facts: DaemonFacts, options: DockerOptions) {
+    this.docker = docker;
+    this.#facts = facts;
+    this.#options = options;
+    this.#images = new ImageStore(docker, join(options.cacheFolder, "sandbox"));
+    this.#budget = new Budget(options.concurrency, options.totalMemoryBytes ?? Number.POSITIVE_INFINITY);
+  }
+
+  image(order: ImageOrder): Promise<string> {
+    return this.#images.image(order);
+  }
+
+  async start(order: SandboxOrder, signal?: AbortSignal): Promise<Sandbox> {
+    const release = await this.#budget.take(order.memoryBytes, signal);
+    const name = `rlcli-${slug(order.label)}-${randomBytes(6).toString("hex")}`;
+    if (this.#isClosed) {
+      release();
+      return fail("RL7303", "No sandbox is started any more: the environment is being closed.");
+    }
+    this.#names.add(name);
+    const { project, run } = this.#options;
+    const labels = sandboxLabels(project, run, order.lifetimeMs);
+    const cpus = order.cpus === undefined ? {} : { cpus: Math.min(order.cpus, this.#facts.cpus) };
+    const start = DockerSandbox.start(this.docker, name, { ...order, ...cpus }, labels);
+    try {
+      const started = await within(order.startTimeoutMs, start, `Starting a container of ${order.image}`);
+      signal?.throwIfAborted();
+      return new DockerSandbox(this.docker, started, name, order, (isKept) => this.#give(name, isKept, release));
+    } catch (error) {
+      // Also one that a failed or unanswered request makes in the end.
+      await Promise.race([start.catch(() => {}), sleep(LATE_START_MS)]);
+      await this.#remove(name).catch(() => {});
+      release();
+      return failSandbox("A sandbox could not be started", error);
+    }
+  }
+
+  async #give(name: string, isKept: boolean, release: () => void): Promise<void> {
+    try {
+      if (isKept) this.#names.delete(name);
+      else await this.#remove(name);
+    } finally {
+      release();
+    }
+  }
+
+  async #remove(name: string): Promise<void> {
+    await within(REMOVE_TIMEOUT_MS, removeContainer(this.docker, name), "The removal of a container");
+    this.#names.delete(name);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    const results = await Promise.allSettled([...this.#names].map((name) => this.#remove(name)));
+    const failed = results.flatMap((result) => (result.status === "rejected" ? [String(result.reason)] : []));
+    if (failed.length > 0)
+      fail(
+        "RL7306",
+        `${[...this.#names].join(", ")}: ${failed[0]} Run \`rlcli env gc\` once the daemon is well again.`,
+      );
+  }
+}
+
+const slug = (label: string): string => label.replace(/[^a-zA-Z0-9_.-]+/g, "-").slice(0, 40);

@@ -1,0 +1,201 @@
+/** Commands in a container: their streams, their exit code, and their end in time together with all that they started. */
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type Docker from "dockerode";
+import { fail } from "../../diagnostic.ts";
+import { failSandbox, within } from "./daemon.ts";
+import { FrameReader, HeadTail, MarkedStream } from "./output.ts";
+import type { Command, CommandResult } from "./sandbox.ts";
+import { BOOT, KILL_SCRIPT, RUN_FILE_SCRIPT, RUN_SCRIPT } from "./scripts.ts";
+
+/** The kernel takes 128 KiB for one argument. */
+const LONGEST_ARGUMENT = 100_000;
+/** The daemon's own answers. */
+const API_TIMEOUT_MS = 30_000;
+const KILL_TIMEOUT_MS = 10_000;
+/** After its kill a command's streams end at once, unless a process of another command holds them. */
+const KILLED_GRACE_MS = 500;
+const KEEP_BYTES = 64 * 1024;
+const TIMED_OUT = 124;
+
+/** Puts a command that is too long for an argument into a file of the container, and gives its path. */
+export type PutScript = (text: string) => Promise<string>;
+
+export async function runCommand(
+  container: Docker.Container,
+  command: Command,
+  putScript: PutScript,
+): Promise<CommandResult> {
+  if (command.command.includes("\0")) fail("RL7303", "A command with a NUL byte cannot be run.");
+  command.signal?.throwIfAborted();
+  const isLong = Buffer.byteLength(command.command) > LONGEST_ARGUMENT;
+  const id = randomBytes(12).toString("hex");
+  const argument = isLong ? await putScript(command.command) : command.command;
+  return new Running(container, command, id).run(isLong ? RUN_FILE_SCRIPT : RUN_SCRIPT, argument);
+}
+
+class Running {
+  readonly #container: Docker.Container;
+  readonly #command: Command;
+  readonly #id: string;
+  readonly #outs: readonly [HeadTail, HeadTail];
+  readonly #streams: readonly [MarkedStream, MarkedStream];
+
+  constructor(container: Docker.Container, command: Command, id: string) {
+    this.#container = container;
+    this.#command = command;
+    this.#id = id;
+    const keep = command.keepBytes ?? KEEP_BYTES;
+    this.#outs = [new HeadTail(keep), new HeadTail(keep)];
+    const mark = `\u0001rlcli-end ${randomBytes(12).toString("hex")} `;
+    this.#streams = [new MarkedStream(mark, this.#outs[0]), new MarkedStream(mark, this.#outs[1])];
+    this.#mark = mark;
+  }
+
+  readonly #mark: string;
+
+  async run(script: string, argument: string): Promise<CommandResult> {
+    const { user, env, cwd, timeoutMs, signal } = this.#command;
+    const began = performance.now();
+    const exec = await this.#api(
+      this.#container.exec({
+        Cmd: ["bash", "-c", BOOT],
+        Env: [
+          ...Object.entries(env ?? {}).map(([name, value]) => `${name}=${value}`),
+          `RLCLI_EXEC=${this.#id}`,
+          `RLCLI_SCRIPT=${script}`,
+          `RLCLI_COMMAND=${argument}`,
+          `RLCLI_MARK=${this.#mark}`,
+          `RLCLI_CWD=${cwd ?? "/"}`,
+        ],
+        // The script goes to the directory itself: one that is gone must not keep a command from running.
+        WorkingDir: "/",
+        AttachStdout: true,
+        AttachStderr: true,
+        ...(user === undefined ? {} : { User: user }),
+      }),
+    );
+    const stream = await this.#api(exec.start({ Detach: false, Tty: false }) as Promise<NodeJS.ReadableStream>);
+    const ended = this.#read(stream);
+    const timer = new AbortController();
+    const late = sleep(timeoutMs, "late" as const, { signal: timer.signal }).catch(() => "late" as const);
+    const aborted = abortion(signal, timer.signal);
+    try {
+      const how = await Promise.race([ended, late, aborted]);
+      const hasTimedOut = how === "late" || how === "aborted";
+      if (hasTimedOut) await this.#kill(ended);
+      signal?.throwIfAborted();
+      const exitCode = hasTimedOut ? TIMED_OUT : (this.#streams[0].value ?? (await this.#exitCode(exec)));
+      const [stdout, stderr] = this.#outs.map((out) => out.output()) as [
+        CommandResult["stdout"],
+        CommandResult["stderr"],
+      ];
+      return { exitCode, hasTimedOut, stdout, stderr, durationMs: performance.now() - began };
+    } finally {
+      timer.abort();
+      destroy(stream);
+    }
+  }
+
+  #api<T>(work: Promise<T>): Promise<T> {
+    return within(API_TIMEOUT_MS, work, "The daemon").catch((error: unknown) =>
+      failSandbox("The command could not be started", error),
+    );
+  }
+
+  /** Ends with both marks, or with the streams. */
+  #read(stream: NodeJS.ReadableStream): Promise<"ended"> {
+    const frames = new FrameReader((which, bytes) => this.#streams[which - 1]?.push(bytes));
+    return new Promise((resolve) => {
+      const end = (): void => {
+        for (const one of this.#streams) if (one.value === undefined) one.end();
+        resolve("ended");
+      };
+      stream.on("data", (chunk: Buffer) => {
+        frames.push(chunk);
+        if (this.#streams.every(({ value }) => value !== undefined)) resolve("ended");
+      });
+      for (const event of ["end", "close", "error"]) stream.on(event, end);
+    });
+  }
+
+  /** Without a mark: the script itself was killed, or never began. */
+  async #exitCode(exec: Docker.Exec): Promise<number> {
+    for (let tries = 0; ; tries += 1) {
+      const { Running: isRunning, ExitCode, Pid } = await this.#api(exec.inspect());
+      if (!isRunning && ExitCode !== null) {
+        if (Pid !== 0) {
+          await this.#requireAlive();
+          return ExitCode;
+        }
+        const said = this.#outs
+          .map((out) => out.output().text)
+          .join("")
+          .trim();
+        return fail("RL7303", `The command could not be started in the container: ${said || `exit code ${ExitCode}`}.`);
+      }
+      if (tries > 20) fail("RL7303", "The daemon does not tell how a command ended.");
+      await sleep(50);
+    }
+  }
+
+  async #requireAlive(): Promise<void> {
+    const { State } = await this.#api(this.#container.inspect());
+    if (!State.Running) fail("RL7303", "The container ended while a command ran in it.");
+  }
+
+  /** As the command's own user, who may look at its processes, and as root, who may reach those that changed their user. */
+  async #kill(ended: Promise<unknown>): Promise<void> {
+    const users = [...new Set([this.#command.user, "0"])];
+    let left = 0;
+    for (const user of users) left = await this.#killAs(user);
+    // What was still on its way.
+    await Promise.race([ended, sleep(KILLED_GRACE_MS)]);
+    if (left > 0) fail("RL7303", "A command that ran too long could not be killed.");
+  }
+
+  async #killAs(user: string | undefined): Promise<number> {
+    const exec = await this.#api(
+      this.#container.exec({
+        Cmd: ["bash", "-c", BOOT],
+        Env: [`RLCLI_SCRIPT=${KILL_SCRIPT}`, `RLCLI_KILL=${this.#id}`],
+        WorkingDir: "/",
+        AttachStdout: true,
+        AttachStderr: true,
+        ...(user === undefined ? {} : { User: user }),
+      }),
+    );
+    const stream = await this.#api(exec.start({ Detach: false, Tty: false }) as Promise<NodeJS.ReadableStream>);
+    const out = new HeadTail(1024);
+    const frames = new FrameReader((which, bytes) => which === 1 && out.push(bytes));
+    const read = (async () => {
+      for await (const chunk of stream) {
+        frames.push(chunk as Buffer);
+        // The number is all that it says; the stream's end may take seconds.
+        if (out.output().text.includes("\n")) return;
+      }
+    })();
+    try {
+      await within(KILL_TIMEOUT_MS, read, "A kill");
+    } finally {
+      destroy(stream);
+    }
+    const left = Number.parseInt(out.output().text, 10);
+    return Number.isNaN(left) ? 1 : left;
+  }
+}
+
+/** Resolves where the signal is aborted before the other one. */
+function abortion(signal: AbortSignal | undefined, over: AbortSignal): Promise<"aborted"> {
+  return new Promise((resolve) => {
+    if (!signal) return;
+    const onAbort = () => resolve("aborted");
+    signal.addEventListener("abort", onAbort, { once: true, signal: over });
+    if (signal.aborted) onAbort();
+  });
+}
+
+function destroy(stream: NodeJS.ReadableStream): void {
+  stream.on("error", () => {});
+  (stream as unknown as { destroy?: () => void }).destroy?.();
+}
