@@ -15,7 +15,10 @@ const HEADINGS = {
   server: "`servers.NAME`",
   dataset: "`datasets.NAME`",
   loss: "`losses.NAME`",
+  environment: "`environments.NAME`",
   run: "`runs.NAME`",
+  eval: "`evals.NAME`",
+  deployment: "`deployments.NAME`",
 };
 
 const code = (value) => `\`${typeof value === "string" ? value : JSON.stringify(value)}\``;

@@ -39,11 +39,15 @@ const registerValidate: Register = (program, run) => {
 const registerExplain: Register = (program, run) => {
   program
     .command("explain")
-    .summary("explain a field or a diagnostic code")
-    .description("Explains a block (`run`), a field (`run.learning_rate`) or a diagnostic code (`RL1101`).")
-    .argument("[topic]", "block, field or code; without one, what there is to explain")
-    .action((topic: string | undefined) =>
-      run(async (context) => (await import("./commands/explain.ts")).explain(context, topic)),
+    .summary("explain a field, a metric or a diagnostic code")
+    .description(
+      "Explains a block (`run`), a field (`run.learning_rate`), a metric (`metric reward/mean`) or a diagnostic code (`RL1101`).",
+    )
+    .argument("[topic...]", "block, field, metric or code; without one, what there is to explain")
+    .action((topic: readonly string[]) =>
+      run(async (context) =>
+        (await import("./commands/explain.ts")).explain(context, topic.length > 0 ? topic.join(" ") : undefined),
+      ),
     );
 };
 

@@ -12,15 +12,18 @@ import {
 } from "../../config/fields.ts";
 import { fail } from "../../diagnostic.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
+import { METRICS, type MetricInfo, metricNamed } from "../../training/rl/metrics.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { renderBlock, renderCode, renderField } from "../views/explain.ts";
+import { renderBlock, renderCode, renderField, renderMetric, renderMetrics } from "../views/explain.ts";
 
 type Topic =
   | { readonly type: "code"; readonly code: DiagnosticCode }
+  | { readonly type: "metric"; readonly metric: MetricInfo }
+  | { readonly type: "metrics" }
   | { readonly type: "block"; readonly block: BlockInfo }
   | { readonly type: "field"; readonly block: BlockInfo; readonly field: FieldInfo };
 
-const BLOCK_NAMES: readonly BlockName[] = ["server", "dataset", "loss", "run", "variable"];
+const BLOCK_NAMES: readonly BlockName[] = [...KINDS, "variable"];
 
 /** `runs`, `run` and `variables` name blocks; anything else is a path from the top of the spec. */
 function blockNamed(word: string): BlockName | undefined {
@@ -32,6 +35,9 @@ function blockNamed(word: string): BlockName | undefined {
 function findTopic(text: string): Topic | undefined {
   const code = text.toUpperCase();
   if (Object.hasOwn(CODES, code)) return { type: "code", code: code as DiagnosticCode };
+  if (text === "metric" || text === "metrics") return { type: "metrics" };
+  const metric = metricNamed(text.replace(/^metrics? /, ""));
+  if (metric) return { type: "metric", metric };
   if (text === "spec") return { type: "block", block: blockInfo("spec") };
   const [word = "", ...rest] = text.split(".");
   const name = blockNamed(word);
@@ -52,7 +58,12 @@ function noTopic(text: string): never {
   const fields = name === undefined ? [] : blockInfo(name).fields.map((f) => `${name}.${f.path}`);
   const candidates = isCode
     ? Object.keys(CODES)
-    : [...BLOCK_NAMES, ...fields, ...blockInfo("spec").fields.map((f) => f.path)];
+    : [
+        ...BLOCK_NAMES,
+        ...METRICS.map(({ name: metric }) => metric),
+        ...fields,
+        ...blockInfo("spec").fields.map((f) => f.path),
+      ];
   const hint = didYouMean(text, candidates) || ` Blocks are ${listNames(BLOCK_NAMES)}.`;
   return fail("RL9005", `There is no ${isCode ? "diagnostic code" : "block or field"} \`${text}\`.${hint}`);
 }
@@ -61,6 +72,10 @@ function toJson(topic: Topic): unknown {
   switch (topic.type) {
     case "code":
       return { code: topic.code, severity: "error", ...CODES[topic.code] };
+    case "metrics":
+      return { metrics: METRICS };
+    case "metric":
+      return topic.metric;
     case "block":
       return topic.block;
     case "field": {
@@ -82,6 +97,12 @@ export async function explain(context: CommandContext, text: string | undefined)
   switch (topic.type) {
     case "code":
       context.out(renderCode(topic.code, context));
+      break;
+    case "metrics":
+      context.out(renderMetrics(METRICS, context));
+      break;
+    case "metric":
+      context.out(renderMetric(topic.metric, context));
       break;
     case "block":
       context.out(renderBlock(topic.block, context));

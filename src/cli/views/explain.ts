@@ -4,6 +4,7 @@ import type { DiagnosticCode } from "../../codes.ts";
 import { CODES } from "../../codes.ts";
 import { changeWords } from "../../config/changes.ts";
 import { type BlockInfo, blockOfKind, type FieldInfo } from "../../config/fields.ts";
+import type { MetricInfo } from "../../training/rl/metrics.ts";
 import type { Style } from "./style.ts";
 import { widthOf, wrap } from "./text.ts";
 
@@ -104,6 +105,24 @@ export function renderBlock(block: BlockInfo, { style, width }: ViewOptions): st
     `\`rlcli explain ${topic}\` says more about one field.`,
     "",
   ].join("\n");
+}
+
+export function renderMetric({ name, formula, description, of }: MetricInfo, { style, width }: ViewOptions): string {
+  const where = { step: "a step of a run", eval: "an eval", both: "a step of a run, and an eval" }[of];
+  const rows = [...row("formula", formula, { style, width }), ...row("of", where, { style, width })];
+  return [style.bold(name), ...wrap(description, width), "", ...rows, ""].join("\n");
+}
+
+export function renderMetrics(metrics: readonly MetricInfo[], { style, width }: ViewOptions): string {
+  const longest = Math.max(...metrics.map(({ name }) => widthOf(name)));
+  const lines = metrics.map(({ name, formula }) => {
+    return `  ${style.bold(name.padEnd(longest))}  ${cut(formula, width - longest - 4)}`;
+  });
+  const about =
+    "Metrics of runs of reinforcement learning (metrics.jsonl) and of evals. r is a reward, q and ℓ are log-probabilities of a token as it was sampled and as it is trained.";
+  return [...wrap(about, width), "", ...lines, "", "`rlcli explain metric reward/mean` says more about one.", ""].join(
+    "\n",
+  );
 }
 
 function cut(text: string, width: number): string {
