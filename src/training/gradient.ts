@@ -52,6 +52,11 @@ export function planGradient(
 function inTwoPasses(kind: ServerKind, loss: Loss, data: readonly Datum[]): GradientPlan {
   const definition = lossNamed(loss.name);
   if (definition?.of !== "policy") return { type: "refused", reason: `${loss.name} has no two-pass form` };
+  const missing = missingOption(loss);
+  if (missing !== undefined) {
+    const reason = `${missing} of ${loss.name} has no default that all servers share, so two passes need it written`;
+    return { type: "refused", reason };
+  }
   // As a server would be sent it whose reduction is the plain sum: weights are a mask then, the rest is in the advantages.
   const folded = planStep("embedded", loss, data);
   if (folded.type !== "send") return { type: "refused", reason: `${loss.name} has no two-pass form` };
@@ -75,6 +80,12 @@ function inTwoPasses(kind: ServerKind, loss: Loss, data: readonly Datum[]): Grad
   };
   const faulty = planStep(kind, { name: "cross_entropy" }, first.data);
   return faulty.type === "refused" ? faulty : { type: "two_pass", first, from };
+}
+
+/** An option that is neither written nor has a default: "as the server has it", which only the server knows. */
+export function missingOption(loss: Loss): string | undefined {
+  const options = optionsOf(loss);
+  return lossNamed(loss.name)?.options.find(({ name }) => options[name] === undefined)?.name;
 }
 
 /** Every option of a loss, defaults included. */

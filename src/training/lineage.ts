@@ -27,6 +27,8 @@ export interface Lineage {
   readonly model: TrainingModel;
   /** How the server reduces and what it ignores follows from this. */
   readonly kind: ServerKind;
+  /** What the server calls the base model. */
+  readonly baseModel: string;
 }
 
 type SessionModel = Pick<Lineage, "session" | "model">;
@@ -40,7 +42,7 @@ export async function openLineage(run: Run): Promise<Lineage> {
     const { session, model } = (await goOn(run, client, connection)) ?? (await beginAnew(run, client, connection));
     const kind = await serverKind(client, model, { deadlineMs: WORK_LIMIT_MS });
     checkSettings(run, kind);
-    return { client, session, model, kind };
+    return { client, session, model, kind, baseModel: connection.model ?? run.order.model };
   } catch (error) {
     await client.close();
     throw error;
@@ -127,12 +129,12 @@ function repeatsAll(run: Run): boolean {
   return keepsEvals && keepsSave;
 }
 
-async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerConnection): Promise<SessionModel> {
+async function beginAnew(run: Run, client: TinkerClient, connection: ServerConnection): Promise<SessionModel> {
   const { order, record } = run;
   await adoptUnfinishedSave(run, client);
   const base = record.checkpoints.newest(run.total);
   const session = await client.createSession({ tags: ["rlcli", order.address] });
-  const model = await createModel(run, session);
+  const model = await createModel(run, session, connection.model ?? order.model);
   run.at("open:created");
   rollBack(run, base);
   run.at("open:rolled-back");
@@ -142,7 +144,7 @@ async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerCo
     at: record.at(),
     session: session.id,
     model: model.id,
-    serverRun,
+    serverRun: connection.serverRun,
     step: base?.step ?? 0,
     ...(loaded === undefined ? {} : { loaded }),
   });
@@ -155,10 +157,10 @@ async function beginAnew(run: Run, client: TinkerClient, { serverRun }: ServerCo
 /** What every kind of server can adapt, so that a run is the same on all. */
 const ADAPTED = { attention: true, mlp: true, unembedding: false };
 
-function createModel({ order }: Run, session: Session): Promise<TrainingModel> {
+function createModel({ order }: Run, session: Session, baseModel: string): Promise<TrainingModel> {
   const { lora_rank, seed } = order.settings;
   const metadata = { run: order.address, generation: order.generation, incarnation: String(order.incarnation) };
-  const options = { baseModel: order.model, loraRank: lora_rank, seed, metadata, layers: ADAPTED };
+  const options = { baseModel, loraRank: lora_rank, seed, metadata, layers: ADAPTED };
   return session.createModel(options, { deadlineMs: WORK_LIMIT_MS });
 }
 

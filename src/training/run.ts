@@ -14,6 +14,8 @@ export interface ServerConnection {
   readonly token: string | undefined;
   /** Tells one life of the server's process from the next: a model lives no longer than this. */
   readonly serverRun: string;
+  /** What the server calls the base model, where that is not what the order calls it. */
+  readonly model?: string;
 }
 
 export interface TrainingDeps {

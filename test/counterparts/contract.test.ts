@@ -17,6 +17,7 @@ import {
   TinkerClient,
   type TrainingModel,
 } from "../../src/tinker/index.ts";
+import { planGradient, requestCounts, sendGradient } from "../../src/training/gradient.ts";
 import { runTraining, type TrainingDeps } from "../../src/training/training.ts";
 import { startTestServer, TOKEN } from "../servers/embedded/server.ts";
 import { makeOrder } from "../training/order.ts";
@@ -174,6 +175,59 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
       norm,
     );
   }, 180_000);
+
+  it("gets in two passes the gradient that a fused loss has, off policy and with masks", async () => {
+    // Ratios on both sides of the clips, rewards of both signs, answers of unlike lengths: what a mean over datums would weigh
+    // otherwise.
+    const batch = await Promise.all(
+      [
+        { tokens: [5, 6, 7, 8, 9, 10, 11], mask: [0, 0, 1, 1, 1, 1], advantage: 0.7 },
+        { tokens: [3, 4, 5, 6], mask: [0, 1, 1], advantage: -0.4 },
+        { tokens: [9, 8, 7, 6, 5, 4, 3, 2, 1], mask: [0, 0, 0, 0, 1, 1, 1, 1], advantage: 0.2 },
+      ].map(async ({ tokens, mask, advantage }): Promise<Datum> => {
+        const plain = datum(tokens, mask);
+        const { outputs } = await (await model.forward([plain], CE)).result();
+        const drifted = outputs[0]!.logprobs!.map((logprob, i) => logprob + 0.3 * Math.sin(3 * i + tokens.length));
+        const count = mask.reduce((a, b) => a + b, 0) * 3;
+        return {
+          input: plain.input,
+          lossInputs: {
+            target_tokens: plain.lossInputs.target_tokens!,
+            weights: Float32Array.from(mask, (mark) => mark / count),
+            logprobs: drifted,
+            advantages: Float32Array.from(mask, (mark) => mark * advantage),
+          },
+        };
+      }),
+    );
+    const normOf = async (loss: Loss, strategy: "fused" | "two_pass"): Promise<number> => {
+      const plan = planGradient(kind, loss, batch, strategy);
+      if (plan.type === "refused") throw new Error(plan.reason);
+      expect(plan.type).toBe(strategy);
+      const { forward, backward } = await requestCounts(model, plan);
+      await (await sendGradient(model, plan, model.reserve(forward + backward))).pass.result();
+      const metrics = await (await model.optimStep({ learning_rate: 0 })).result();
+      return Object.entries(metrics).find(([name]) => name.includes("grad_norm"))![1];
+    };
+    const clip = { clip_low_threshold: 0.9, clip_high_threshold: 1.1 };
+    const losses: Loss[] = [
+      { name: "importance_sampling" },
+      { name: "ppo", config: clip },
+      { name: "cispo", config: clip },
+    ];
+    if (kind === "embedded")
+      losses.push({ name: "gspo", config: clip }, { name: "dppo" }, { name: "dro", config: { beta: 0.1 } });
+    for (const loss of losses) {
+      const fused = await normOf(loss, "fused");
+      expect(fused).toBeGreaterThan(1e-4);
+      expect((await normOf(loss, "two_pass")) / fused).toBeCloseTo(1, 3);
+    }
+    // A loss that the server does not have is refused in one pass, and computed in two.
+    if (kind !== "embedded") {
+      expect(planGradient(kind, { name: "gspo" }, batch, "fused").type).toBe("refused");
+      expect(await normOf({ name: "gspo", config: clip }, "two_pass")).toBeGreaterThan(1e-4);
+    }
+  }, 240_000);
 
   it("trains, saves, goes on from what it saved, and forgets the rest", async () => {
     const data = [scaled(datum([5, 6, 7, 8, 9, 10, 11, 12]), 1 / 7)];

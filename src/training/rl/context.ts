@@ -73,8 +73,8 @@ export class RlContext {
 
   /** A sampler of the KL penalty's reference. */
   reference(): Promise<Sampler> {
-    const { order, rl } = this.run;
-    const source = rl.reference === undefined ? { baseModel: order.model } : { modelPath: rl.reference };
+    const { rl } = this.run;
+    const source = rl.reference === undefined ? { baseModel: this.lineage.baseModel } : { modelPath: rl.reference };
     this.#reference ??= this.lineage.session.createSampler(source);
     return this.#reference;
   }

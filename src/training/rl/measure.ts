@@ -1,7 +1,7 @@
 /** What a step came to, as numbers by name. */
 import { lossNamed } from "../../losses/registry.ts";
 import type { Datum, Loss, PassResult } from "../../tinker/data.ts";
-import { optionsOf } from "../gradient.ts";
+import { missingOption, optionsOf } from "../gradient.ts";
 import { answerTokens } from "./batch.ts";
 import { type ClipRange, measureDrift } from "./drift.ts";
 import type { JudgedGroup } from "./groups.ts";
@@ -60,12 +60,14 @@ export interface ComputedPart {
 export function measureParts(loss: Loss, parts: readonly ComputedPart[]): { readonly loss: number; values: Values } {
   const definition = lossNamed(loss.name);
   const options = optionsOf(loss);
-  let total = 0;
+  // Where an option is the server's own, only the server knows the loss.
+  const isKnown = missingOption(loss) === undefined;
+  let total = isKnown ? 0 : parts.reduce((sum, { result }) => sum + (result.metrics["loss:sum"] ?? Number.NaN), 0);
   const compared = parts.flatMap(({ data, result }) =>
     data.map(({ lossInputs }, i) => {
       const policy = result.outputs[i]?.logprobs ?? new Float32Array(0);
-      const terms = definition?.evaluate({ outputs: policy, tensors: lossInputs, options });
-      total += terms?.losses.reduce((sum, value) => sum + value, 0) ?? Number.NaN;
+      const terms = isKnown ? definition?.evaluate({ outputs: policy, tensors: lossInputs, options }) : undefined;
+      total += terms?.losses.reduce((sum, value) => sum + value, 0) ?? 0;
       const { logprobs, weights } = lossInputs as Record<string, Float32Array>;
       return { policy, sampler: logprobs as Float32Array, weights: weights as Float32Array };
     }),
