@@ -15,6 +15,8 @@ const API_TIMEOUT_MS = 30_000;
 const KILL_TIMEOUT_MS = 10_000;
 /** After its kill a command's streams end at once, unless a process of another command holds them. */
 const KILLED_GRACE_MS = 500;
+/** A timer cannot wait longer. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const KEEP_BYTES = 64 * 1024;
 const TIMED_OUT = 124;
 
@@ -78,7 +80,9 @@ class Running {
     const stream = await this.#api(exec.start({ Detach: false, Tty: false }) as Promise<NodeJS.ReadableStream>);
     const ended = this.#read(stream);
     const timer = new AbortController();
-    const late = sleep(timeoutMs, "late" as const, { signal: timer.signal }).catch(() => "late" as const);
+    const late = sleep(Math.min(timeoutMs, LONGEST_TIMER_MS), "late" as const, { signal: timer.signal }).catch(
+      () => "late" as const,
+    );
     const aborted = abortion(signal, timer.signal);
     try {
       const how = await Promise.race([ended, late, aborted]);

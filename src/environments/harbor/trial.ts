@@ -1,0 +1,260 @@
+/** One trial of a task: its container from the start to the verdict. Who acts in between — a policy, a solution, nobody — is the caller's. */
+import { fail } from "../../diagnostic.ts";
+import type { CommandResult, NetworkPolicy, Sandbox, SandboxHost } from "../sandbox/sandbox.ts";
+import { readTree } from "../sandbox/tree.ts";
+import { collectArtifacts, type TrialOutput } from "./artifacts.ts";
+import type { HealthcheckConfig, Network, PhaseConfig, StepConfig, VerifierConfig } from "./config.ts";
+import { waitUntilHealthy } from "./health.ts";
+import { combineRewards, meets, type Rewards } from "./reward.ts";
+import type { TrialSettings } from "./settings.ts";
+import type { HarborTask, TaskStep } from "./task.ts";
+import { resolveEnv } from "./templates.ts";
+import { runTests } from "./verifier.ts";
+
+const ROOT_TIMEOUT_MS = 60_000;
+const MIB = 2 ** 20;
+const LOGS = "/logs/agent /logs/verifier /logs/artifacts";
+
+export interface TrialDeps {
+  readonly host: SandboxHost;
+  readonly settings: TrialSettings;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly signal: AbortSignal;
+  /** Takes files that come out of the container; absent where nobody wants them. */
+  readonly output?: TrialOutput;
+}
+
+/** The env tables of a task with the host's variables in them. Fails with RL7205. */
+export function taskEnv(task: HarborTask, host: TrialDeps["env"]) {
+  const { environment, verifier, solution, steps } = task.config;
+  const tables = { environment: environment.env, verifier: verifier.env, solution: solution.env };
+  const resolved = Object.entries(tables).map(([name, table]) => [name, resolveEnv(table, host)] as const);
+  const ofSteps = steps.map((step) => resolveEnv(step.verifier.env, host));
+  const all = [...resolved.map(([, one]) => one), ...ofSteps];
+  const missing = [...new Set(all.flatMap((one) => one.missing))];
+  if (missing.length > 0)
+    fail("RL7205", `The task ${task.config.name} needs ${missing.join(", ")} of the environment, which is not set.`);
+  const [environmentEnv, verifierEnv, solutionEnv] = resolved.map(([, one]) => one.env);
+  return {
+    environment: environmentEnv ?? {},
+    verifiers: steps.length === 0 ? [verifierEnv ?? {}] : ofSteps.map((one) => one.env),
+    solution: solutionEnv ?? {},
+    secrets: [...new Set(all.flatMap((one) => one.secrets))],
+  };
+}
+
+export class Trial {
+  readonly task: HarborTask;
+  readonly env: ReturnType<typeof taskEnv>;
+  readonly #deps: TrialDeps;
+  readonly #results: Rewards[] = [];
+  #sandbox: Sandbox | undefined;
+  #step = -1;
+  #isOver = false;
+
+  /** Fails with RL7205. */
+  constructor(task: HarborTask, deps: TrialDeps) {
+    this.task = task;
+    this.#deps = deps;
+    this.env = taskEnv(task, deps.env);
+  }
+
+  get sandbox(): Sandbox {
+    if (!this.#sandbox) throw new Error("the trial has not begun");
+    return this.#sandbox;
+  }
+
+  /** Index of the step that is worked on, from 0. */
+  get stepIndex(): number {
+    return this.#step;
+  }
+
+  get step(): TaskStep {
+    return this.task.steps[this.#step] as TaskStep;
+  }
+
+  get #config(): { readonly agent: PhaseConfig; readonly verifier: VerifierConfig } & Partial<StepConfig> {
+    return this.task.config.steps[this.#step] ?? this.task.config;
+  }
+
+  get agentUser(): string | undefined {
+    return this.#config.agent.user;
+  }
+
+  /** Milliseconds the agent has for this step; infinite where nothing is said. */
+  get agentTimeoutMs(): number {
+    const { timeoutSec } = this.#config.agent;
+    return Math.min((timeoutSec ?? Number.POSITIVE_INFINITY) * 1000, this.#deps.settings.agentTimeoutMs);
+  }
+
+  /** Builds, starts, waits until it is healthy, and prepares the first step. Fails with RL7302, RL7303 or RL7304. */
+  async begin(): Promise<void> {
+    const { host, settings, signal } = this.#deps;
+    const { config, folder } = this.task;
+    const { environment } = config;
+    const timeoutMs = environment.buildTimeoutSec * 1000;
+    const label = config.name.split("/").at(-1) as string;
+    const prebuilt = environment.image === undefined ? {} : { prebuilt: environment.image };
+    const image = await host.image({ label, context: `${folder}/environment`, timeoutMs, signal, ...prebuilt });
+    const policies = this.#policies();
+    this.#sandbox = await host.start(
+      {
+        label,
+        image,
+        env: this.env.environment,
+        ...(environment.workdir === undefined ? {} : { workdir: environment.workdir }),
+        ...(environment.cpus === undefined ? {} : { cpus: environment.cpus }),
+        ...(environment.gpus === undefined ? {} : { gpus: environment.gpus }),
+        memoryBytes: environment.memoryMb === undefined ? settings.memoryBytes : environment.memoryMb * MIB,
+        pids: settings.pids,
+        // A network can be taken away from a container, and given back, but not given to one that never had any.
+        network: policies.every((policy) => policy === "none") ? "none" : "public",
+        security: settings.security,
+        lifetimeMs: settings.lifetimeMs,
+        startTimeoutMs: timeoutMs,
+      },
+      signal,
+    );
+    await this.#root(`mkdir -p ${LOGS} && chmod 777 ${LOGS}`, "The folders for logs cannot be made");
+    if (environment.image !== undefined) await this.#copyEnvironment();
+    await this.#network(environment.network);
+    await this.#health(environment.healthcheck);
+    await this.#beginStep(0);
+  }
+
+  /** Files of `environment/` beside a prebuilt image go to the working directory, unless a Dockerfile says where. */
+  async #copyEnvironment(): Promise<void> {
+    const entries = readTree(`${this.task.folder}/environment`);
+    if (entries.length === 0 || entries.some(({ path }) => path === "Dockerfile")) return;
+    await this.sandbox.upload(entries, await this.#workdir(undefined));
+  }
+
+  #policies(): readonly NetworkPolicy[] {
+    const { environment, agent, verifier, steps } = this.task.config;
+    const phases = steps.length === 0 ? [agent, verifier] : steps.flatMap((step) => [step.agent, step.verifier]);
+    return [environment.network, ...phases.map(({ network }) => network ?? environment.network)].map((network) =>
+      this.#policyOf(network),
+    );
+  }
+
+  #policyOf(network: Network): NetworkPolicy {
+    const { settings } = this.#deps;
+    if (settings.network !== "task") return settings.network;
+    return network === "public" ? "public" : "none";
+  }
+
+  #network(network: Network | undefined): Promise<void> {
+    return this.sandbox.setNetwork(this.#policyOf(network ?? this.task.config.environment.network));
+  }
+
+  async #beginStep(index: number): Promise<void> {
+    this.#step = index;
+    const { name, workdir } = this.step;
+    if (index > 0)
+      await this.#root(
+        "rm -rf /logs/verifier/* /logs/verifier/.[!.]* /tests",
+        "The last step's tests cannot be removed",
+      );
+    if (workdir !== undefined) await this.#prepareStep(name as string, workdir);
+    await this.#health(this.#config.healthcheck);
+    await this.#network(this.#config.agent.network);
+  }
+
+  async #prepareStep(name: string, folder: string): Promise<void> {
+    const user = this.agentUser;
+    const cwd = await this.#workdir(user);
+    const entries = readTree(folder);
+    await this.sandbox.upload(entries, cwd);
+    if (!entries.some(({ path }) => path === "setup.sh")) return;
+    const { signal, settings } = this.#deps;
+    const result = await this.sandbox.run({
+      command: "bash setup.sh",
+      cwd,
+      user,
+      timeoutMs: settings.commandTimeoutMs,
+      signal,
+    });
+    if (result.exitCode !== 0)
+      fail("RL7303", `setup.sh of step ${name} ended with exit code ${result.exitCode}: ${lastWords(result)}`);
+  }
+
+  async #workdir(user: string | undefined): Promise<string> {
+    const { stdout } = await this.sandbox.run({
+      command: "pwd",
+      user,
+      timeoutMs: ROOT_TIMEOUT_MS,
+      signal: this.#deps.signal,
+    });
+    return stdout.text.replace(/\n$/, "");
+  }
+
+  #health(check: HealthcheckConfig | undefined): Promise<void> {
+    return check ? waitUntilHealthy(this.sandbox, check, this.#deps.signal) : Promise.resolve();
+  }
+
+  async #root(command: string, what: string): Promise<void> {
+    const result = await this.sandbox.run({
+      command,
+      user: "0",
+      cwd: "/",
+      timeoutMs: ROOT_TIMEOUT_MS,
+      signal: this.#deps.signal,
+    });
+    if (result.exitCode !== 0) fail("RL7303", `${what}: ${lastWords(result)}`);
+  }
+
+  /**
+   * Judges the step and, where its gate lets it, begins the next: true where there is one. Fails with RL7305, also after a step
+   * that had a verdict: a verdict that is missing is never a 0.
+   */
+  async judge(): Promise<boolean> {
+    const { signal, output } = this.#deps;
+    const { verifier, minReward, artifacts = [] } = this.#config;
+    await this.#collect(verifier);
+    if (output)
+      await collectArtifacts(
+        this.sandbox,
+        [...this.task.config.artifacts, ...(this.task.steps.length > 1 ? artifacts : [])],
+        output,
+        this.step.name,
+      );
+    await this.#network(verifier.network);
+    const rewards = await runTests(this.sandbox, {
+      tests: this.step.tests,
+      user: verifier.user,
+      env: this.env.verifiers[this.#step] ?? {},
+      timeoutMs: verifier.timeoutSec * 1000,
+      signal,
+      ...(output ? { output, step: this.step.name } : {}),
+    });
+    this.#results.push(rewards);
+    const hasNext = this.#step + 1 < this.task.steps.length && meets(rewards, minReward);
+    if (hasNext) await this.#beginStep(this.#step + 1);
+    else this.#isOver = true;
+    return hasNext;
+  }
+
+  /** Hooks of the task, before anything is taken out; their failures count for nothing. */
+  async #collect({ collect }: VerifierConfig): Promise<void> {
+    for (const { command, user, timeoutSec } of collect)
+      await this.sandbox.run({ command, user, timeoutMs: timeoutSec * 1000, signal: this.#deps.signal });
+  }
+
+  /** What the tests gave: of each step that was judged, and of the task. */
+  get rewards(): { readonly steps: readonly Rewards[]; readonly task: Rewards } {
+    return { steps: this.#results, task: combineRewards(this.#results, this.task.config.strategy) };
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  async close(options: { readonly keep?: boolean } = {}): Promise<void> {
+    await this.#sandbox?.close(options);
+  }
+}
+
+export function lastWords({ stdout, stderr }: CommandResult): string {
+  const said = `${stdout.text}${stderr.text}`.trim().slice(-500);
+  return said === "" ? "it said nothing." : said;
+}
