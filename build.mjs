@@ -7,6 +7,7 @@ import { rolldown } from "rolldown";
 const entries = {
   cli: "src/cli/main.ts",
   "embedded-server": "src/cli/processes/embedded-server.ts",
+  "skyrl-server": "src/cli/processes/skyrl-server.ts",
   "embedded-compute": "src/servers/embedded/compute.ts",
   "run-worker": "src/cli/processes/run-worker.ts",
   "import-worker": "src/datasets/worker.ts",

@@ -295,9 +295,8 @@ export const CODES = table({
       "The tokenizer (and for the embedded server the weights) of a model are needed locally. Download the model and name its folder.",
   },
   RL5011: {
-    summary: "Backend cannot be started by this version",
-    explanation:
-      "The schema knows jax, fsdp and megatron, but this version only starts embedded servers and connects to external ones.",
+    summary: "Server is not rlcli's to start",
+    explanation: "An external server is run by somebody else: rlcli uses it and does not start or stop it.",
   },
   RL5013: {
     summary: "Server did not answer a request",
@@ -461,6 +460,31 @@ export const CODES = table({
     summary: "Server runs with other settings",
     explanation:
       "A server already runs for this address with another model or port. Stop it first, then it starts with the new settings.",
+  },
+  RL5020: {
+    summary: "Server's settings do not fit together",
+    explanation:
+      "A combination that cannot work (tensor parallelism that does not divide the GPUs, several nodes without a Ray cluster) or a setting that the backend would take and not use. The message says what to change.",
+  },
+  RL5021: {
+    summary: "uv was not found",
+    explanation:
+      "SkyRL servers run in a Python environment that rlcli makes with uv. Install uv, put it on PATH, or name it with RLCLI_UV.",
+  },
+  RL5022: {
+    summary: "Python environment could not be made",
+    explanation:
+      "uv failed to install SkyRL; the message ends with its last words. Apply again takes the installation up where it was. Sites without a network set `python` of the server.",
+  },
+  RL5023: {
+    summary: "SkyRL server did not come up",
+    explanation:
+      "SkyRL's processes ended, or gave no sample, before the server was ready. The message quotes the errors of its log, all of which `rlcli serve logs` prints.",
+  },
+  RL5024: {
+    summary: "SkyRL server crashed",
+    explanation:
+      "SkyRL's processes ended while the server was in use, too often to be started again. The message quotes the errors of its log. Runs resume from their last checkpoint when it is started again.",
   },
   RL7101: {
     summary: "Task row lacks a field",

@@ -1,7 +1,13 @@
 /** Finds the bundled entry points that run as processes or threads of their own. */
 import { fileURLToPath } from "node:url";
 
-export type EntryName = "cli" | "embedded-server" | "embedded-compute" | "run-worker" | "import-worker";
+export type EntryName =
+  | "cli"
+  | "embedded-server"
+  | "embedded-compute"
+  | "skyrl-server"
+  | "run-worker"
+  | "import-worker";
 
 /**
  * The path of an entry of `dist/` (build.mjs lists them). The running bundle may be an entry itself or a chunk below

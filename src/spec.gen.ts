@@ -91,11 +91,11 @@ export interface ServerBlock {
    */
   readonly model: string;
   /**
-   * GPUs that the server takes on each node.
+   * GPUs that the server takes on each node. 0 is the CPU, which only `jax` runs on.
    */
   readonly gpus?: number;
   /**
-   * Machines that the server spans.
+   * Machines that the server spans; more than one needs `ray`.
    */
   readonly nodes?: number;
   /**
@@ -107,13 +107,30 @@ export interface ServerBlock {
    */
   readonly max_model_len?: number;
   /**
-   * Address on which the server listens. Beyond loopback it always asks for a token.
+   * Address on which the server listens; beyond loopback it always asks for a token. `user@machine` instead starts the server on that machine over ssh and forwards it here.
    */
   readonly host?: string;
   /**
    * TCP port on which the server listens; 0 takes a free one.
    */
   readonly port?: number;
+  /**
+   * `token`: only who sends the server's key (`rlcli serve token`) is served; `none`: everyone who reaches it, on loopback only.
+   */
+  readonly auth?: "token" | "none";
+  /**
+   * Certificate and key with which the server speaks HTTPS.
+   */
+  readonly tls?: {
+    /**
+     * PEM file with the certificate and those that vouch for it.
+     */
+    readonly certificate: string;
+    /**
+     * PEM file with the certificate's key.
+     */
+    readonly key: string;
+  };
   /**
    * Base URL of a server that rlcli uses but does not run.
    */
@@ -123,19 +140,61 @@ export interface ServerBlock {
    */
   readonly api_key?: string;
   /**
-   * Models that the server holds at once. Runs beyond that wait their turn.
+   * Models that the server holds at once. Runs beyond that wait their turn. On megatron more than one means adapters of one rank, and GPUs of their own for sampling.
    */
   readonly slots?: number;
+  /**
+   * Room that each adapter gets. A run with a larger `lora_rank` is refused at plan.
+   */
+  readonly max_lora_rank?: number;
+  /**
+   * Share of a GPU's memory: of the sampler on fsdp and megatron, of the whole server on jax.
+   */
+  readonly gpu_memory?: number;
   /**
    * The server stops after this long without a client or open work, and starts again when something needs it; `0s` never stops it.
    */
   readonly idle_timeout?: string;
   /**
+   * What happens when the server crashes: `on_failure` starts it again, at most three times in ten minutes; `never` leaves it to whoever needs it next.
+   */
+  readonly restart?: "on_failure" | "never";
+  /**
+   * An existing cluster whose machines the server uses. `rlcli` runs on one of its nodes.
+   */
+  readonly ray?: {
+    /**
+     * The head node: `host:port` of `ray start --head`, or `auto` for the cluster that this machine belongs to.
+     */
+    readonly address: string;
+  };
+  /**
+   * How the server's Python environment is made, where the defaults do not reach: mirrors, sites without a network, another SkyRL.
+   */
+  readonly python?: {
+    /**
+     * What to install as SkyRL: a requirement, a wheel's path or a URL; `{extras}` in it becomes the extras that the backend needs.
+     */
+    readonly package?: string;
+    /**
+     * Version of Python, found or fetched by uv.
+     */
+    readonly version?: string;
+    /**
+     * URL of the package index to use instead of the default one.
+     */
+    readonly index?: string;
+    /**
+     * Further arguments of `uv pip install`.
+     */
+    readonly arguments?: string[];
+  };
+  /**
    * Used by plans to estimate cost, in a currency of your choice.
    */
   readonly price_per_gpu_hour?: number;
   /**
-   * Settings handed to the backend as they are, over those that rlcli derives.
+   * Settings handed to the backend as they are, over those that rlcli derives; the plan shows what comes of both.
    */
   readonly backend_config?: {
     readonly [k: string]: unknown;

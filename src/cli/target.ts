@@ -8,13 +8,13 @@ import { runFolder } from "../kinds/run/observe.ts";
 import type { SpecNode } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 import { didYouMean } from "../suggest.ts";
-import { adhocServer, adhocSpec } from "./adhoc.ts";
+import { type ServerFlags, serverSpec } from "./adhoc/server.ts";
 import type { CommandContext } from "./context.ts";
 import { openWith } from "./open.ts";
 import type { SpecOptions } from "./options.ts";
 import { type OpenProject, openProject } from "./project.ts";
 
-export interface TargetFlags extends Partial<SpecOptions> {
+export interface TargetFlags extends Partial<SpecOptions>, ServerFlags {
   readonly server?: string;
   readonly model?: string;
   readonly baseUrl?: string;
@@ -39,10 +39,8 @@ export async function openTarget(context: CommandContext, flags: TargetFlags): P
   };
 }
 
-async function openAdhocServer(context: CommandContext, { model, baseUrl }: TargetFlags): Promise<OpenProject> {
-  const choice = { ...(model === undefined ? {} : { model }), ...(baseUrl === undefined ? {} : { baseUrl }) };
-  const server = await adhocServer(context, choice);
-  const { file } = adhocSpec(context, "server", { servers: { default: server } });
+async function openAdhocServer(context: CommandContext, flags: TargetFlags): Promise<OpenProject> {
+  const { file } = await serverSpec(context, flags.model, flags.baseUrl, flags);
   const open = await openProject({
     files: [file],
     variables: {},

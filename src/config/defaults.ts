@@ -24,6 +24,10 @@ export function serverOf(run: Block, context: DefaultContext): Block | undefined
 
 const isEmbedded = (block: Block): boolean => textOf(descend(block.tree, "backend")) === "embedded";
 
+const GPU_BACKENDS = ["fsdp", "megatron"];
+/** Models at once; fsdp holds one, and has no such setting. */
+const SLOTS: Readonly<Record<string, number>> = { embedded: 8, jax: 31, megatron: 1, external: 1 };
+
 const isOf = (block: Block, type: string): boolean => textOf(descend(block.tree, "type")) === type;
 
 /** Whether an environment takes its tasks from the dataset. */
@@ -37,7 +41,8 @@ function holdsTasks(dataset: Block, { blocks }: DefaultContext): boolean {
 const DERIVED: Partial<Record<BlockName, Readonly<Record<string, DerivedDefault>>>> = {
   server: {
     port: (block) => (isEmbedded(block) ? 0 : 8000),
-    slots: (block) => (isEmbedded(block) ? 8 : 1),
+    slots: (block) => SLOTS[textOf(descend(block.tree, "backend")) ?? ""],
+    gpus: (block) => (GPU_BACKENDS.includes(textOf(descend(block.tree, "backend")) ?? "") ? 1 : undefined),
   },
   dataset: {
     rows: (block, context) => (holdsTasks(block, context) ? "tasks" : "conversations"),

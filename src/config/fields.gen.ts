@@ -282,12 +282,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "gpus",
     "title": "GPUs per node",
-    "description": "GPUs that the server takes on each node.",
+    "description": "GPUs that the server takes on each node. 0 is the CPU, which only `jax` runs on.",
     "type": "integer",
     "isRequired": false,
     "change": "restart",
-    "default": 1,
-    "range": "at least 1 and at most 1024",
+    "defaultText": "1 for fsdp and megatron; for jax all that the machine has",
+    "range": "at least 0 and at most 1024",
     "when": {
      "path": "backend",
      "values": [
@@ -307,7 +307,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "nodes",
     "title": "Nodes",
-    "description": "Machines that the server spans.",
+    "description": "Machines that the server spans; more than one needs `ray`.",
     "type": "integer",
     "isRequired": false,
     "change": "restart",
@@ -365,7 +365,6 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "when": {
      "path": "backend",
      "values": [
-      "jax",
       "fsdp",
       "megatron"
      ]
@@ -381,12 +380,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "host",
     "title": "Listening address",
-    "description": "Address on which the server listens. Beyond loopback it always asks for a token.",
+    "description": "Address on which the server listens; beyond loopback it always asks for a token. `user@machine` instead starts the server on that machine over ssh and forwards it here.",
     "type": "string",
     "isRequired": false,
     "change": "restart",
     "default": "127.0.0.1",
-    "form": "a host name or an IP address",
+    "form": "a host name, an IP address, or `user@machine`",
     "when": {
      "path": "backend",
      "values": [
@@ -397,7 +396,8 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
      ]
     },
     "examples": [
-     "127.0.0.1"
+     "127.0.0.1",
+     "me@gpu-box"
     ]
    },
    {
@@ -420,6 +420,85 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     },
     "examples": [
      8000
+    ]
+   },
+   {
+    "path": "auth",
+    "title": "Authentication",
+    "description": "`token`: only who sends the server's key (`rlcli serve token`) is served; `none`: everyone who reaches it, on loopback only.",
+    "type": "string",
+    "isRequired": false,
+    "change": "restart",
+    "defaultText": "none on loopback, token beyond it",
+    "values": [
+     "token",
+     "none"
+    ],
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "token"
+    ]
+   },
+   {
+    "path": "tls",
+    "title": "Encryption",
+    "description": "Certificate and key with which the server speaks HTTPS.",
+    "type": "group",
+    "isRequired": false,
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    }
+   },
+   {
+    "path": "tls.certificate",
+    "title": "Certificate",
+    "description": "PEM file with the certificate and those that vouch for it.",
+    "type": "string",
+    "isRequired": true,
+    "change": "restart",
+    "form": "a file",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "server.pem"
+    ]
+   },
+   {
+    "path": "tls.key",
+    "title": "Private key",
+    "description": "PEM file with the certificate's key.",
+    "type": "string",
+    "isRequired": true,
+    "change": "restart",
+    "form": "a file",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "server.key"
     ]
    },
    {
@@ -469,21 +548,67 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "slots",
     "title": "Slots",
-    "description": "Models that the server holds at once. Runs beyond that wait their turn.",
+    "description": "Models that the server holds at once. Runs beyond that wait their turn. On megatron more than one means adapters of one rank, and GPUs of their own for sampling.",
     "type": "integer",
     "isRequired": false,
     "change": "restart",
-    "defaultText": "8 for embedded, 1 for external",
+    "defaultText": "8 for embedded, 31 for jax, 1 for megatron and external",
     "range": "at least 1 and at most 1024",
     "when": {
      "path": "backend",
      "values": [
       "embedded",
-      "external"
+      "external",
+      "jax",
+      "megatron"
      ]
     },
     "examples": [
      4
+    ]
+   },
+   {
+    "path": "max_lora_rank",
+    "title": "Largest LoRA rank",
+    "description": "Room that each adapter gets. A run with a larger `lora_rank` is refused at plan.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "restart",
+    "default": 32,
+    "range": "at least 1 and at most 4096",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax"
+     ]
+    },
+    "examples": [
+     64
+    ]
+   },
+   {
+    "path": "gpu_memory",
+    "title": "GPU memory",
+    "description": "Share of a GPU's memory: of the sampler on fsdp and megatron, of the whole server on jax.",
+    "type": "number",
+    "isRequired": false,
+    "change": "restart",
+    "defaultText": "0.8 on fsdp and megatron, 0.75 on jax",
+    "range": "greater than 0 and at most 1",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "also": [
+     "gpu_memory_utilization",
+     "mem_fraction"
+    ],
+    "examples": [
+     0.6
     ]
    },
    {
@@ -513,6 +638,165 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     ]
    },
    {
+    "path": "restart",
+    "title": "Restart",
+    "description": "What happens when the server crashes: `on_failure` starts it again, at most three times in ten minutes; `never` leaves it to whoever needs it next.",
+    "type": "string",
+    "isRequired": false,
+    "change": "restart",
+    "default": "on_failure",
+    "values": [
+     "on_failure",
+     "never"
+    ],
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "never"
+    ]
+   },
+   {
+    "path": "ray",
+    "title": "Ray cluster",
+    "description": "An existing cluster whose machines the server uses. `rlcli` runs on one of its nodes.",
+    "type": "group",
+    "isRequired": false,
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    }
+   },
+   {
+    "path": "ray.address",
+    "title": "Address",
+    "description": "The head node: `host:port` of `ray start --head`, or `auto` for the cluster that this machine belongs to.",
+    "type": "string",
+    "isRequired": true,
+    "change": "restart",
+    "form": "`host:port` or `auto`",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "10.0.0.1:6379"
+    ]
+   },
+   {
+    "path": "python",
+    "title": "Python environment",
+    "description": "How the server's Python environment is made, where the defaults do not reach: mirrors, sites without a network, another SkyRL.",
+    "type": "group",
+    "isRequired": false,
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    }
+   },
+   {
+    "path": "python.package",
+    "title": "Package",
+    "description": "What to install as SkyRL: a requirement, a wheel's path or a URL; `{extras}` in it becomes the extras that the backend needs.",
+    "type": "string",
+    "isRequired": false,
+    "change": "restart",
+    "defaultText": "the SkyRL commit that this rlcli was written for",
+    "form": "a requirement",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "/opt/wheels/skyrl-0.3.1-py3-none-any.whl[{extras}]"
+    ]
+   },
+   {
+    "path": "python.version",
+    "title": "Python version",
+    "description": "Version of Python, found or fetched by uv.",
+    "type": "string",
+    "isRequired": false,
+    "change": "restart",
+    "defaultText": "3.12",
+    "form": "a version such as 3.12",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "3.12"
+    ]
+   },
+   {
+    "path": "python.index",
+    "title": "Package index",
+    "description": "URL of the package index to use instead of the default one.",
+    "type": "string",
+    "isRequired": false,
+    "change": "restart",
+    "form": "an http://, https:// or file:// address",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     "https://pypi.example.org/simple"
+    ]
+   },
+   {
+    "path": "python.arguments",
+    "title": "Arguments",
+    "description": "Further arguments of `uv pip install`.",
+    "type": "list",
+    "isRequired": false,
+    "change": "restart",
+    "when": {
+     "path": "backend",
+     "values": [
+      "jax",
+      "fsdp",
+      "megatron"
+     ]
+    },
+    "examples": [
+     [
+      "--find-links",
+      "/opt/wheels",
+      "torch==2.13.0"
+     ]
+    ]
+   },
+   {
     "path": "price_per_gpu_hour",
     "title": "Price of a GPU hour",
     "description": "Used by plans to estimate cost, in a currency of your choice.",
@@ -536,7 +820,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "backend_config",
     "title": "Backend settings",
-    "description": "Settings handed to the backend as they are, over those that rlcli derives.",
+    "description": "Settings handed to the backend as they are, over those that rlcli derives; the plan shows what comes of both.",
     "type": "map",
     "isRequired": false,
     "change": "restart",

@@ -1,12 +1,14 @@
-/** From a server's settings to an address one can talk to: starts an embedded server on need, finds an external one. */
+/** From a server's settings to an address one can talk to: starts a server of ours on need, finds an external one. */
 import { join } from "node:path";
 import { type Address, nameOf } from "../address.ts";
 import { fail } from "../diagnostic.ts";
 import { durationMs } from "../duration.ts";
 import type { ProjectContext } from "../kind.ts";
-import { ensureEmbedded } from "../servers/runtime.ts";
+import { ensureEmbedded } from "../servers/embedded/ensure.ts";
+import { isSkyrl } from "../servers/skyrl/settings.ts";
 import type { SpecNode } from "../spec.ts";
 import { numberAt, secretAt, stringAt } from "./attributes.ts";
+import { ensureSkyrl, type SkyrlBlock, skyrlBlock } from "./skyrl.ts";
 
 /** What a server's block says, as plain data that a worker process can be handed. Secrets are names. */
 export interface ServerSettings {
@@ -20,13 +22,20 @@ export interface ServerSettings {
   readonly url?: string;
   /** Name of the secret that holds the key. */
   readonly apiKey?: string;
+  /** Of jax, fsdp and megatron servers. */
+  readonly skyrl?: SkyrlBlock;
 }
+
+/** Whether rlcli starts and stops the server. */
+export const isManaged = ({ backend }: Pick<ServerSettings, "backend">): boolean => backend !== "external";
 
 export interface Connection {
   readonly url: string;
   readonly token: string | undefined;
   /** Tells one life of a server from the next; the URL where a server does not say. */
   readonly serverRun: string;
+  /** What the server calls the base model, where that is not what the spec calls it. */
+  readonly model?: string;
 }
 
 export function serverFolder(dataFolder: string, address: Address): string {
@@ -36,9 +45,10 @@ export function serverFolder(dataFolder: string, address: Address): string {
 export function serverSettings(node: SpecNode): ServerSettings {
   const optional = <K extends string, V>(key: K, value: V | undefined) => (value === undefined ? {} : { [key]: value });
   const idle = stringAt(node, "idle_timeout");
+  const backend = stringAt(node, "backend") as ServerSettings["backend"];
   return {
     address: node.address,
-    backend: stringAt(node, "backend") as ServerSettings["backend"],
+    backend,
     model: stringAt(node, "model") ?? "",
     ...optional("port", numberAt(node, "port")),
     ...optional("host", stringAt(node, "host")),
@@ -46,6 +56,7 @@ export function serverSettings(node: SpecNode): ServerSettings {
     ...optional("slots", numberAt(node, "slots")),
     ...optional("url", stringAt(node, "url")),
     ...optional("apiKey", secretAt(node, "api_key")),
+    ...(isSkyrl(backend) ? { skyrl: skyrlBlock(node, backend) } : {}),
   };
 }
 
@@ -65,15 +76,14 @@ export async function connect(
     });
     return { url, token, serverRun };
   }
-  if (settings.backend === "external") {
-    const url = settings.url as string;
-    return { url, token: secretValue(settings.apiKey, project), serverRun: url };
+  if (settings.skyrl) {
+    const server = { ...settings, skyrl: settings.skyrl };
+    const folder = serverFolder(project.dataFolder, settings.address);
+    const { url, token, serverRun, modelFolder } = await ensureSkyrl(server, project, folder, options);
+    return { url, token, serverRun, model: modelFolder };
   }
-  return fail(
-    "RL5011",
-    `The backend ${settings.backend} of ${settings.address} cannot be started by this version of rlcli. Start a SkyRL server yourself and name it with \`backend: external\` and its \`url\`, or use \`backend: embedded\`.`,
-    { address: settings.address },
-  );
+  const url = settings.url as string;
+  return { url, token: secretValue(settings.apiKey, project), serverRun: url };
 }
 
 /** A secret's value from the environment variable of its name. */

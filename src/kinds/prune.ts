@@ -120,9 +120,9 @@ function doom(input: PruneInput, address: Address, kept: Kept, checkpoint: KeptC
 function sizeOf(serverFolderPath: string, path: string): number {
   const parsed = parseCheckpointPath(path);
   if (!parsed) return 0;
-  const path = archivePath(serverFolderPath, parsed);
-  const archive = statSync(path, { throwIfNoEntry: false });
-  return archive?.isFile() ? archive.size : folderSize(archive ? path : checkpointFolder(serverFolderPath, parsed));
+  const archived = archivePath(serverFolderPath, parsed);
+  const archive = statSync(archived, { throwIfNoEntry: false });
+  return archive?.isFile() ? archive.size : folderSize(archive ? archived : checkpointFolder(serverFolderPath, parsed));
 }
 
 function unusedRows({ project, records }: PruneInput): readonly Doomed[] {

@@ -12,20 +12,20 @@ import { isAlive, signalProcess } from "../process.ts";
 import { isBuiltinModel } from "../servers/builtin.ts";
 import { TINY_MODEL } from "../servers/embedded/tiny.ts";
 import { listUsers, readRuntime, stopServer } from "../servers/runtime.ts";
+import { knownConfig } from "../servers/skyrl/config.ts";
+import { isSkyrl } from "../servers/skyrl/settings.ts";
 import type { SpecNode } from "../spec.ts";
 import { plainIdentity, ruleOf, stringAt } from "./attributes.ts";
-import { connect, serverFolder, serverSettings } from "./connect.ts";
+import { connect, isManaged, serverFolder, serverSettings } from "./connect.ts";
 import { modelRevision } from "./model.ts";
 import { probeServer } from "./probe.ts";
+import { skyrlFaults } from "./skyrl.ts";
 
 export interface ServerFacts {
   readonly model: string;
   /** What the model's name resolved to; null for a name that only its server knows. */
   readonly revision: string | null;
 }
-
-/** How many models a server of a backend trains at once where the block does not say (design.md, Servers). */
-const DEFAULT_SLOTS = { embedded: 8, fsdp: 1, jax: 31, megatron: 1, external: 1 } as const;
 
 const PAUSE_POLL_MS = 100;
 
@@ -41,12 +41,8 @@ async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSig
     return [diagnostic(code, detail, { address: node.address, range, sourceLine: node.lineOf(range) })];
   };
   let diagnostics: readonly Diagnostic[] = [];
-  if (["jax", "fsdp", "megatron"].includes(backend))
-    diagnostics = fault(
-      "backend",
-      "RL5011",
-      `This version of rlcli does not start ${backend} servers. Start SkyRL yourself and use \`backend: external\` with its \`url\`, or \`backend: embedded\`.`,
-    );
+  if (settings.skyrl)
+    diagnostics = skyrlFaults(settings).flatMap(({ field, detail }) => fault(field, "RL5020", detail));
   else if (isBuiltinModel(model) && model !== TINY_MODEL)
     diagnostics = fault("model", "RL5001", `There is no built-in model ${model}. Did you mean \`${TINY_MODEL}\`?`);
   else if (backend === "embedded" && revision === null)
@@ -64,31 +60,43 @@ async function read(context: ReadContext) {
   const seen = readRuntime(serverFolder(project.dataFolder, address));
   const drift: Drift[] = [];
   if (seen.state === "died") {
-    drift.push({ message: `its process (pid ${seen.pid}) died without a clean stop`, mend: "restart" });
+    const last = seen.logTail.trimEnd().split("\n").at(-1) ?? "";
+    const words = node && isSkyrl(stringAt(node, "backend") ?? "") && last !== "" ? `; its last words: ${last}` : "";
+    drift.push({ message: `its process (pid ${seen.pid}) died without a clean stop${words}`, mend: "restart" });
   }
   return { status: "present" as const, seen: undefined, drift };
 }
 
 function identify({ node, facts }: { node: SpecNode; facts: ServerFacts }): Identity {
-  const plain = plainIdentity(node);
+  const plain = withConfig(plainIdentity(node), node);
   if (facts.revision === null) return plain;
   const attributes = new Map(plain.attributes);
   attributes.set("model.revision", { value: facts.revision, change: "replace", isDefault: false });
   return { ...plain, attributes, hash: digestJson({ settings: plain.hash, revision: facts.revision }) };
 }
 
+/** What the backend is started with, of which the block says only a part: shown in the plan, key by key. */
+function withConfig(plain: Identity, node: SpecNode): Identity {
+  const { skyrl } = serverSettings(node);
+  if (!skyrl) return plain;
+  const attributes = new Map(plain.attributes);
+  for (const [key, value] of Object.entries(knownConfig(skyrl.settings)))
+    attributes.set(`backend_config.${key}`, { value, change: "restart", isDefault: false });
+  return { ...plain, attributes };
+}
+
 async function act(context: ActContext<ServerFacts, undefined>): Promise<Outcome> {
   const { node, project, change, address } = context;
   const folder = serverFolder(project.dataFolder, address);
-  const isManaged = readRuntime(folder).state !== "never";
-  if (isManaged && ["restart", "replace", "destroy"].includes(change.action)) {
+  const isOurs = readRuntime(folder).state !== "never";
+  if (isOurs && ["restart", "replace", "destroy"].includes(change.action)) {
     context.phase("stopping");
     await pauseUsers(folder, context);
     await stopServer(folder, { force: false, timeoutMs: STOP_TIMEOUT_MS });
   }
   if (change.action === "destroy" || !node) return { status: "done", record: "removed" };
   const settings = serverSettings(node);
-  if (settings.backend === "external") return { status: "done", record: { status: "ready", results: {} } };
+  if (!isManaged(settings)) return { status: "done", record: { status: "ready", results: {} } };
   if (change.action === "update") {
     return { status: "done", record: { status: "ready", results: {} } };
   }
@@ -110,8 +118,8 @@ export const serverKind: Kind<ServerFacts, undefined> = {
   name: "server",
   removal: "destroy",
   slots: (node) => {
-    const settings = serverSettings(node);
-    return settings.slots ?? DEFAULT_SLOTS[settings.backend];
+    // fsdp holds one model and has no such setting.
+    return serverSettings(node).slots ?? 1;
   },
   ruleOf: (path) => ruleOf("server", path),
   resolve,

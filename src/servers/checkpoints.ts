@@ -11,6 +11,11 @@
  * trained one a Hugging Face folder (config.json, model.safetensors, the tokenizer's files); a critic has its head in
  * value_head.safetensors beside them.
  *
+ * SkyRL keeps each of its checkpoints in one archive, or in a folder of that name:
+ *
+ *   checkpoints/<run>/<name>.tar.gz                  training weights
+ *   checkpoints/<run>/sampler_weights/<name>.tar.gz
+ *
  * `<run>` is the model's id with `:` written as `_`. A checkpoint's folder appears by one rename, complete or not at all.
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
@@ -115,15 +120,23 @@ export function hasExpired({ expiresAt }: CheckpointInfo): boolean {
 /** Of a path as text: whether its checkpoint is there. */
 export function checkpointExists(serverFolder: string, path: string): boolean {
   const parsed = parseCheckpointPath(path);
-  return parsed !== undefined && readCheckpoint(serverFolder, parsed) !== undefined;
+  if (parsed === undefined) return false;
+  return readCheckpoint(serverFolder, parsed) !== undefined || existsSync(archivePath(serverFolder, parsed));
+}
+
+/** Where SkyRL keeps a checkpoint. */
+export function archivePath(serverFolder: string, { run, kind, name }: CheckpointPath): string {
+  return join(runFolder(serverFolder, run), kind === "weights" ? "" : kind, `${name}.tar.gz`);
 }
 
 /** Deletes a checkpoint; tells whether there was one. */
 export function deleteCheckpoint(serverFolder: string, path: string): boolean {
   const parsed = parseCheckpointPath(path);
   if (parsed === undefined) return false;
-  const folder = checkpointFolder(serverFolder, parsed);
-  if (!existsSync(folder)) return false;
+  const folder = [checkpointFolder(serverFolder, parsed), archivePath(serverFolder, parsed)].find((path) =>
+    existsSync(path),
+  );
+  if (folder === undefined) return false;
   // Renamed first: a crash in the middle leaves rubbish, never a checkpoint that looks whole.
   const doomed = temporaryName(folder);
   renameSync(folder, doomed);

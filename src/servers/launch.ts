@@ -1,11 +1,11 @@
-/** Starting an embedded server's process, and its log. */
+/** Starting a server's process, and its log. */
 import { spawn } from "node:child_process";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Diagnostic, diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
-import { entryPath } from "../entry.ts";
+import { type EntryName, entryPath } from "../entry.ts";
 
-/** What the server's process is told, as JSON in its only argument. */
+/** What an embedded server's process is told, as JSON in its only argument. */
 export interface ServerOrder {
   readonly folder: string;
   readonly model: string;
@@ -14,6 +14,16 @@ export interface ServerOrder {
   readonly port: number;
   readonly idleTimeoutSeconds: number;
   readonly slots: number;
+}
+
+/** A server's process to start. */
+export interface Launch {
+  readonly entry: EntryName;
+  /** In messages: `embedded server`. */
+  readonly what: string;
+  readonly folder: string;
+  /** Given to it as JSON. */
+  readonly order: object;
 }
 
 /** What the server's process says to whoever started it. */
@@ -42,13 +52,11 @@ export function logTail(folder: string): string {
  * with what the process said or, if it said nothing, with the end of its log. An abort kills it.
  */
 export async function launch(
-  order: ServerOrder,
+  { entry, what, folder, order }: Launch,
   { signal, onPhase }: { readonly signal?: AbortSignal; readonly onPhase?: (text: string) => void },
 ): Promise<void> {
-  const { folder } = order;
-  onPhase?.("starting the embedded server");
   const log = openSync(logPath(folder), "a", 0o600);
-  const child = spawn(process.execPath, [entryPath("embedded-server"), JSON.stringify(order)], {
+  const child = spawn(process.execPath, [entryPath(entry), JSON.stringify(order)], {
     detached: true,
     stdio: ["ignore", log, log, "ipc"],
   });
@@ -57,9 +65,9 @@ export async function launch(
   signal?.addEventListener("abort", abort);
   try {
     await new Promise<void>((ready, failed) => {
-      child.on("error", (error) => failed(startFailure(folder, messageOf(error))));
+      child.on("error", (error) => failed(startFailure({ folder, what }, messageOf(error))));
       child.on("exit", (code, killedBy) =>
-        failed(startFailure(folder, `its process ended with ${killedBy ?? `code ${code}`}`)),
+        failed(startFailure({ folder, what }, `its process ended with ${killedBy ?? `code ${code}`}`)),
       );
       child.on("message", (message: StartMessage) => {
         if (message.t === "phase") onPhase?.(message.text);
@@ -77,7 +85,7 @@ export async function launch(
   }
 }
 
-export function startFailure(folder: string, what: string): RlcliError {
-  const detail = `The embedded server did not start: ${what}. The end of ${logPath(folder)}:\n${logTail(folder)}`;
+export function startFailure({ folder, what }: Pick<Launch, "folder" | "what">, why: string): RlcliError {
+  const detail = `The ${what} did not start: ${why}. The end of ${logPath(folder)}:\n${logTail(folder)}`;
   return new RlcliError(diagnostic("RL5003", detail));
 }

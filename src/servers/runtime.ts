@@ -1,23 +1,22 @@
 /**
- * Supervision of an embedded server by its folder: who runs, how it ended, starting, stopping, and who uses it.
+ * Supervision of a server by its folder: who runs, how it ended, stopping it, and who uses it. `ensure.ts` starts one.
  *
  *   runtime.json   ServerRuntime of the running server, mode 0600: the only place where its token is
  *   stopped.json   marker of a clean end
+ *   crash.json     the last crash of a SkyRL server
  *   log.txt        the server's words
  *   users/         one file a user; a user whose process is gone does not count
  *   checkpoints/   see checkpoints.ts
  */
 import { randomBytes } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
-import { isAbsolute, join, resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Address } from "../address.ts";
 import { fail, messageOf } from "../diagnostic.ts";
 import { writeFileWhole } from "../files.ts";
 import { isAlive, ownIdentity, type ProcessIdentity, signalProcess } from "../process.ts";
-import { ensureBuiltinModel, isBuiltinModel } from "./builtin.ts";
-import { launch, logPath, logTail, type ServerOrder, startFailure } from "./launch.ts";
-import { lockStart } from "./startlock.ts";
+import { logTail } from "./launch.ts";
 
 export const RUNTIME_VERSION = 1;
 
@@ -35,6 +34,12 @@ export interface ServerRuntime {
   readonly startedAt: string;
   /** Random, one per start; healthz returns it too, so that a client can tell a restarted server. */
   readonly serverRun: string;
+  /** Of servers that are not embedded: what runs the model, on how many GPUs in all, and the digest of all its settings. */
+  readonly backend?: string;
+  /** Where others reach it, if not at `url`. */
+  readonly publicUrl?: string;
+  readonly gpus?: number;
+  readonly digest?: string;
 }
 
 export type RuntimeState =
@@ -55,32 +60,29 @@ export interface ServerUser {
   readonly process: ProcessIdentity;
 }
 
-export interface EnsureOptions {
-  readonly folder: string;
-  /** `builtin:tiny` or a Hugging Face folder. */
-  readonly model: string;
-  /** Where a relative model folder starts; the working directory by default. */
-  readonly baseFolder?: string;
-  /** Where built-in models are written. */
-  readonly cacheFolder: string;
-  /** A free one by default. */
-  readonly port?: number;
-  readonly host?: string;
-  readonly idleTimeoutSeconds?: number;
-  readonly slots?: number;
-  readonly signal?: AbortSignal;
-  readonly onPhase?: (text: string) => void;
+/** A crash of a server that is started again. */
+export interface ServerCrash {
+  readonly serverRun: string;
+  readonly at: string;
+  readonly code: number;
+  /** Of its log: those that most likely say why. */
+  readonly lines: readonly string[];
 }
 
-const DEFAULTS = { host: "127.0.0.1", idleTimeoutSeconds: 300, slots: 8 } as const;
-const MOST_LOG_BYTES = 5_000_000;
-const HEALTH_TIMEOUT_MS = 10_000;
-/** How long a server that does not answer may take to end, before that is called a fault. */
-const LEAVING_MS = 5000;
+const KILLED_MS = 10_000;
 const POLL_MS = 50;
 
 export function runtimePath(folder: string): string {
   return join(folder, "runtime.json");
+}
+
+/** The last crash of a SkyRL server. */
+export function crashPath(folder: string): string {
+  return join(folder, "crash.json");
+}
+
+export function readCrash(folder: string): ServerCrash | undefined {
+  return readJson<ServerCrash>(crashPath(folder));
 }
 
 export function stoppedPath(folder: string): string {
@@ -95,59 +97,9 @@ export function readRuntime(folder: string): RuntimeState {
   if (isAlive(runtime.process)) return { state: "running", runtime };
   // Between the marker and the removal of runtime.json the process may have been killed: the marker names its run.
   if (stopped?.serverRun === runtime.serverRun) return { state: "stopped", at: stopped.at };
-  return { state: "died", pid: runtime.process.pid, logTail: logTail(folder) };
-}
-
-/** The running server of a folder, started if there is none. Callers may race: all get the same one. */
-export async function ensureEmbedded(options: EnsureOptions): Promise<ServerRuntime> {
-  const { folder, signal } = options;
-  const modelFolder = resolveModel(options);
-  prepareFolder(folder);
-  for (let isLastTry = false; ; isLastTry = true) {
-    const runtime = await findOrStart(options, modelFolder);
-    try {
-      await checkHealth(runtime, folder, signal);
-      return runtime;
-    } catch (error) {
-      // A server on its way out still has its process but answers no more: once that has gone, another is started.
-      if (isLastTry || !(await hasEnded(runtime.process, LEAVING_MS))) throw error;
-    }
-  }
-}
-
-async function findOrStart(options: EnsureOptions, modelFolder: string): Promise<ServerRuntime> {
-  const { folder, signal } = options;
-  const running = () => {
-    const found = readRuntime(folder);
-    return found.state === "running" ? found.runtime : undefined;
-  };
-  const release = await lockStart(folder, () => running() !== undefined, signal).catch(refuseFolder(folder));
-  try {
-    const found = running();
-    if (found) checkSettings(found, options, modelFolder);
-    return found ?? (await start(options, modelFolder));
-  } finally {
-    release?.();
-  }
-}
-
-function resolveModel({ model, baseFolder, cacheFolder }: EnsureOptions): string {
-  if (isBuiltinModel(model)) return ensureBuiltinModel(model, cacheFolder);
-  const folder = isAbsolute(model) ? model : resolve(baseFolder ?? ".", model);
-  if (!existsSync(join(folder, "config.json")))
-    fail("RL5002", `${folder} is not a Hugging Face model folder: it has no config.json.`);
-  return folder;
-}
-
-function prepareFolder(folder: string): void {
-  try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    const log = logPath(folder);
-    const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
-    if (size > MOST_LOG_BYTES) renameSync(log, join(folder, "log.old.txt"));
-  } catch (error) {
-    refuseFolder(folder)(error);
-  }
+  const crash = readCrash(folder);
+  const isItsOwn = crash?.serverRun === runtime.serverRun && crash.lines.length > 0;
+  return { state: "died", pid: runtime.process.pid, logTail: isItsOwn ? crash.lines.join("\n") : logTail(folder) };
 }
 
 /** Errors of the file system are the folder's fault; all others go on as they are. */
@@ -156,60 +108,6 @@ export function refuseFolder(folder: string): (error: unknown) => never {
     if (typeof (error as NodeJS.ErrnoException)?.syscall !== "string") throw error;
     fail("RL5007", `The server folder ${folder} cannot be used: ${messageOf(error)}.`, { cause: error });
   };
-}
-
-function checkSettings(found: ServerRuntime, options: EnsureOptions, modelFolder: string): void {
-  const port = Number(new URL(found.url).port);
-  const differs =
-    found.modelFolder !== modelFolder
-      ? `with the model ${found.model} (${found.modelFolder})`
-      : options.port !== undefined && options.port !== 0 && options.port !== port
-        ? `on port ${port}`
-        : options.host !== undefined && options.host !== found.host
-          ? `on ${found.host}`
-          : undefined;
-  if (differs)
-    fail(
-      "RL5008",
-      `The server in ${options.folder} already runs ${differs}. Stop it first; it then starts with the new settings.`,
-    );
-}
-
-async function start(options: EnsureOptions, modelFolder: string): Promise<ServerRuntime> {
-  const { folder, model } = options;
-  const order: ServerOrder = {
-    folder: resolve(folder),
-    model,
-    modelFolder,
-    host: options.host ?? DEFAULTS.host,
-    port: options.port ?? 0,
-    idleTimeoutSeconds: options.idleTimeoutSeconds ?? DEFAULTS.idleTimeoutSeconds,
-    slots: options.slots ?? DEFAULTS.slots,
-  };
-  await launch(order, options).catch(refuseFolder(folder));
-  const found = readRuntime(folder);
-  if (found.state !== "running") throw startFailure(folder, "it ended right after it had started");
-  return found.runtime;
-}
-
-async function checkHealth(runtime: ServerRuntime, folder: string, signal: AbortSignal | undefined): Promise<void> {
-  const timeout = AbortSignal.timeout(HEALTH_TIMEOUT_MS);
-  try {
-    const response = await fetch(`${runtime.url}/api/v1/healthz`, {
-      headers: { "X-API-Key": runtime.token },
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
-    });
-    const body = (await response.json()) as { serverRun?: string };
-    if (body.serverRun !== runtime.serverRun)
-      throw new Error(`another program answers there (status ${response.status})`);
-  } catch (error) {
-    signal?.throwIfAborted();
-    fail(
-      "RL5003",
-      `The embedded server's process ${runtime.process.pid} lives, but ${runtime.url} does not answer as it should: ${messageOf(error)}. The end of ${logPath(folder)}:\n${logTail(folder)}`,
-      { cause: error },
-    );
-  }
 }
 
 /** Registers a user of the server; give the result to `unregister`. */
@@ -263,12 +161,13 @@ export async function stopServer(
       `The server's process ${runtime.process.pid} still runs ${timeoutMs / 1000} s after it was told to stop.`,
     );
   signalProcess(runtime.process, "SIGKILL");
-  await hasEnded(runtime.process, HEALTH_TIMEOUT_MS);
+  await hasEnded(runtime.process, KILLED_MS);
   writeStopped(folder, runtime.serverRun, "signal");
   return before;
 }
 
-async function hasEnded(identity: ProcessIdentity, timeoutMs: number): Promise<boolean> {
+/** Waits until a process has ended; tells whether it has. */
+export async function hasEnded(identity: ProcessIdentity, timeoutMs: number): Promise<boolean> {
   const until = Date.now() + timeoutMs;
   while (isAlive(identity)) {
     if (Date.now() >= until) return false;

@@ -74,8 +74,8 @@ test("defaults that depend on something else", async () => {
   expect(nodes.get("run.b")?.body).toMatchObject({ lora_rank: 32, steps: 5 });
   expect(nodes.get("run.b")?.body).not.toHaveProperty("epochs");
   expect(nodes.get("server.tiny")?.body).toMatchObject({ port: 0, slots: 8 });
-  expect(nodes.get("server.big")?.body).toMatchObject({ port: 8000, gpus: 1, max_model_len: 16384 });
-  expect(nodes.get("server.big")?.body).not.toHaveProperty("slots");
+  expect(nodes.get("server.big")?.body).toMatchObject({ port: 8000, slots: 31, nodes: 1 });
+  expect(nodes.get("server.big")?.body).not.toHaveProperty("gpus");
 });
 
 test("leaves of free maps are attributes; lists are leaves", async () => {

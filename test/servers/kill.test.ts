@@ -6,7 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { isAlive, signalProcess } from "../../src/process.ts";
 import { listCheckpoints, listRuns } from "../../src/servers/checkpoints.ts";
-import { ensureEmbedded, readRuntime, type ServerRuntime, stopServer } from "../../src/servers/runtime.ts";
+import { ensureEmbedded } from "../../src/servers/embedded/ensure.ts";
+import { readRuntime, type ServerRuntime, stopServer } from "../../src/servers/runtime.ts";
 import { temporaryFolder } from "./embedded/support.ts";
 
 const cacheFolder = join(tmpdir(), "rlcli-test-cache");

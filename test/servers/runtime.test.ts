@@ -8,9 +8,8 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ownIdentity, processIdentity, signalProcess } from "../../src/process.ts";
+import { type EnsureOptions, ensureEmbedded } from "../../src/servers/embedded/ensure.ts";
 import {
-  type EnsureOptions,
-  ensureEmbedded,
   listUsers,
   readRuntime,
   registerUser,
@@ -157,7 +156,7 @@ async function startElsewhere(where: string): Promise<string> {
   const script = `
     const { rolldown } = await import("rolldown");
     const bundle = await rolldown({
-      input: ${JSON.stringify(new URL("../../src/servers/runtime.ts", import.meta.url).pathname)},
+      input: ${JSON.stringify(new URL("../../src/servers/embedded/ensure.ts", import.meta.url).pathname)},
       platform: "node", external: [/^node:/], logLevel: "silent",
       transform: { define: { "import.meta.url": ${JSON.stringify(JSON.stringify(new URL("../../dist/runtime.js", import.meta.url).href))} } },
     });

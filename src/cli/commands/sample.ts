@@ -42,7 +42,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
     { role: "user", content: prompt },
   ];
   const tokens = renderer.encode({ messages }, { add_generation_prompt: true });
-  const { url, token } = await target.connect();
+  const { url, token, model = target.settings.model } = await target.connect();
   const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
   const scope: TrainingModel[] = [];
   try {
@@ -50,7 +50,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
     const session = await client.createSession({ tags: ["rlcli sample"] });
     const sampler = weights
       ? await samplerOf(session, weights, scope)
-      : await session.createSampler({ baseModel: target.settings.model });
+      : await session.createSampler({ baseModel: model });
     const future = await sampler.sample({
       prompt: tokens,
       count: flags.num,

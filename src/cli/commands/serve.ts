@@ -1,66 +1,66 @@
-/** `rlcli serve start|stop|status`: the embedded server by hand. Runs start it by themselves when they need it. */
-import { diagnostic, fail, RlcliError } from "../../diagnostic.ts";
-import { connect, type ServerSettings, serverFolder, serverSettings } from "../../kinds/connect.ts";
+/** `rlcli serve start|stop|token`: a server by hand. Runs start it by themselves when they need it. */
+import { fail } from "../../diagnostic.ts";
+import { connect, isManaged, type ServerSettings, serverFolder } from "../../kinds/connect.ts";
+import { isLoopback } from "../../kinds/skyrl.ts";
 import { readRuntime, stopServer } from "../../servers/runtime.ts";
+import { BLOCK_FLAGS } from "../adhoc/server.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { openWith } from "../open.ts";
 import { openTarget, type TargetFlags } from "../target.ts";
 
 export interface ServeFlags extends TargetFlags {
   readonly baseModel?: string;
-  readonly backend?: string;
-  readonly host?: string;
-  readonly port?: number;
   readonly force?: boolean;
 }
 
 /** The predecessor calls it --base-model. */
-const withModel = (flags: ServeFlags): ServeFlags =>
+export const withModel = (flags: ServeFlags): ServeFlags =>
   flags.baseModel === undefined ? flags : { ...flags, model: flags.baseModel };
 
 export async function serveStart(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
-  if (flags.backend !== undefined && flags.backend !== "embedded") {
-    fail(
-      "RL5011",
-      `This version of rlcli starts embedded servers only, not ${flags.backend}. Start SkyRL yourself and use \`backend: external\` in a spec.`,
-    );
-  }
-  const { host, port } = listening(flags);
+  refuseSpecFlags(flags);
   const target = await openTarget(context, withModel(flags));
-  if (target.settings.backend !== "embedded") {
-    fail("RL5011", `${target.settings.address} is ${target.settings.backend}: it is not rlcli's to start.`, {
-      address: target.settings.address,
+  const { settings, open } = target;
+  if (!isManaged(settings)) {
+    fail("RL5011", `${settings.address} is ${settings.backend}: it is not rlcli's to start.`, {
+      address: settings.address,
     });
   }
-  const options = { onPhase: (text: string) => context.err(`${text}\n`) };
-  const { url } = await connect({ ...target.settings, ...host, ...port }, target.open.context, options);
-  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, address: target.settings.address, url })}\n`);
-  else context.out(startedText(target.settings, url, { ...target.settings, ...host }.host, flags.baseModel));
+  const options = { onPhase: (text: string) => context.err(`${text}\n`), signal: context.interruption().stop };
+  const listening = settings.skyrl ? {} : { ...picked("host", flags.host), ...picked("port", flags.port) };
+  const { url } = await connect({ ...settings, ...listening }, open.context, options);
+  const found = readRuntime(serverFolder(open.context.dataFolder, settings.address));
+  const shown = found.state === "running" ? (found.runtime.publicUrl ?? url) : url;
+  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, address: settings.address, url: shown })}\n`);
+  else context.out(startedText({ ...settings, ...listening }, shown, flags.baseModel));
   return EXIT.done;
 }
 
-/** Where to listen, if the flags say so. A spec's server listens where the spec says. */
-function listening(flags: ServeFlags): { host: { host?: string }; port: { port?: number } } {
-  const given = (["host", "port"] as const).find((name) => flags[name] !== undefined);
-  if (given !== undefined && flags.baseModel === undefined && flags.model === undefined)
+const picked = <K extends string, V>(key: K, value: V | undefined) => (value === undefined ? {} : { [key]: value });
+
+/** A spec's server is what the spec says. */
+function refuseSpecFlags(flags: ServeFlags): void {
+  const isAdhoc = flags.baseModel !== undefined || flags.model !== undefined;
+  const given = BLOCK_FLAGS.find((name) => flags[name] !== undefined);
+  if (given !== undefined && !isAdhoc) {
+    const option = given.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
     fail(
       "RL9003",
-      `--${given} is for a server without a spec (--base-model). Set \`${given}\` of the server in the spec.`,
+      `--${option} is for a server without a spec (--base-model). Set it in the server's block of the spec.`,
     );
-  return {
-    host: flags.host === undefined ? {} : { host: flags.host },
-    port: flags.port === undefined ? {} : { port: flags.port },
-  };
+  }
 }
 
-const LOOPBACK = /^(localhost|127\.|::1$)/;
-
-function startedText({ address, model }: ServerSettings, url: string, host = "127.0.0.1", baseModel?: string): string {
+function startedText(
+  { address, model, host = "127.0.0.1", skyrl }: ServerSettings,
+  url: string,
+  baseModel?: string,
+): string {
   const more = baseModel === undefined ? "" : ` --base-model ${baseModel}`;
-  const { port } = new URL(url);
-  const others = LOOPBACK.test(host)
-    ? `Programs here reach it with TINKER_BASE_URL=${url} and TINKER_API_KEY=$(rlcli serve token${more}).`
-    : `It listens on ${host} and answers only those who send its key. Others need TINKER_BASE_URL=http://<this machine>:${port}, and as TINKER_API_KEY what \`rlcli serve token${more}\` prints here. The connection is not encrypted.`;
+  const { port, protocol } = new URL(url);
+  const plain = protocol === "https:" ? "" : " The connection is not encrypted.";
+  const others = isLoopback(host)
+    ? `Programs here reach it with TINKER_BASE_URL=${url} and TINKER_API_KEY=$(rlcli serve token${more})${skyrl && skyrl.auth !== "token" ? ", which it does not check" : ""}.`
+    : `It listens on ${host} and answers only those who send its key. Others need TINKER_BASE_URL=${protocol}//<this machine>:${port}, and as TINKER_API_KEY what \`rlcli serve token${more}\` prints here.${plain}`;
   return [
     `${address} runs at ${url} with ${model}.`,
     others,
@@ -86,7 +86,8 @@ export async function serveToken(context: CommandContext, flags: ServeFlags): Pr
   return EXIT.done;
 }
 
-const STOP_TIMEOUT_MS = 60_000;
+/** Saves of large models take minutes. */
+const STOP_TIMEOUT_MS = 600_000;
 
 export async function serveStop(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
   const target = await openTarget(context, withModel(flags));
@@ -98,34 +99,4 @@ export async function serveStop(context: CommandContext, flags: ServeFlags): Pro
   await stopServer(folder, { force: flags.force ?? false, timeoutMs: STOP_TIMEOUT_MS });
   context.out(`${target.settings.address} has stopped. Its checkpoints are kept.\n`);
   return EXIT.done;
-}
-
-/** Exit code 0 if every embedded server of the spec runs, 1 if one does not: for scripts. */
-export async function serveStatus(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
-  const isAdhoc = flags.model !== undefined || flags.baseModel !== undefined;
-  const open = isAdhoc ? (await openTarget(context, withModel(flags))).open : await openWith(context, flags);
-  const servers = [...(open.spec?.nodes.values() ?? [])].filter((node) => node.kind === "server");
-  if (servers.length === 0) throw new RlcliError(diagnostic("RL9009", "The spec has no servers."));
-  const rows = servers.map((node) => {
-    const { backend, model } = serverSettings(node);
-    const seen = readRuntime(serverFolder(open.context.dataFolder, node.address));
-    const runtime =
-      seen.state === "running"
-        ? { url: seen.runtime.url, pid: seen.runtime.process.pid, startedAt: seen.runtime.startedAt }
-        : {};
-    return {
-      address: node.address,
-      backend,
-      model,
-      state: backend === "embedded" ? seen.state : "external",
-      ...runtime,
-    };
-  });
-  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, servers: rows })}\n`);
-  else
-    for (const row of rows)
-      context.out(
-        `${row.address}  ${row.state}  ${row.backend}  ${row.model}${row.url ? `  ${row.url}  pid ${row.pid}` : ""}\n`,
-      );
-  return rows.every((row) => row.state === "running" || row.state === "external") ? EXIT.done : EXIT.failed;
 }

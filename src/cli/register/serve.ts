@@ -2,6 +2,7 @@
 import { Option } from "commander";
 import type { SampleFlags } from "../commands/sample.ts";
 import type { ServeFlags } from "../commands/serve.ts";
+import type { LogsFlags } from "../commands/serve-look.ts";
 import { bindSpecOptions, nonNegative, share, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
@@ -13,10 +14,24 @@ const registerServe: Register = (program, run) => {
   bindSpecOptions(serve.command("start"))
     .summary("start the spec's server, or one for a model")
     .argument("[server]", "name of the server, where the spec has several")
-    .option("--base-model <model>", "without a spec: builtin:tiny or a model folder")
-    .option("--backend <backend>", "without a spec: embedded")
-    .option("--host <address>", "without a spec: what to listen on; beyond loopback others need its key (serve token)")
-    .option("--port <n>", "without a spec: a free one by default", wholeNumber(0))
+    .option("--base-model <model>", "without a spec: builtin:tiny, a model folder or a hub name")
+    .addOption(new Option("--backend <backend>", "what runs it").choices(["embedded", "jax", "fsdp", "megatron"]))
+    .option("--host <address>", "what to listen on; beyond loopback others need its key (serve token)")
+    .option("--port <n>", "8000 by default, a free one for embedded", wholeNumber(0))
+    .option("--gpus <n>", "GPUs on each node; 0 is the CPU (jax)", wholeNumber(0))
+    .option("--nodes <n>", "machines of a Ray cluster (--ray-address)", wholeNumber(1))
+    .option("--tensor-parallel <n>", "GPUs over which a layer is split", wholeNumber(1))
+    .option("--max-model-len <n>", "longest prompt and answer together, in tokens", wholeNumber(0))
+    .option("--slots <n>", "models in training at once", wholeNumber(1))
+    .option("--max-lora-rank <n>", "room of an adapter (jax)", wholeNumber(1))
+    .option("--gpu-memory <share>", "share of a GPU's memory", share)
+    .addOption(new Option("--auth <how>", "whether its key is asked for").choices(["token", "none"]))
+    .option("--tls-certificate <file>", "speak HTTPS with this certificate")
+    .option("--tls-key <file>", "and this private key")
+    .option("--idle-timeout <duration>", "stop after this long without use; 0s never")
+    .addOption(new Option("--restart <when>", "after a crash").choices(["on_failure", "never"]))
+    .option("--ray-address <address>", "Ray cluster to use: HOST:PORT or auto")
+    .option("--backend-config <json>", "settings for the backend as they are, over all others")
     .action((server: string | undefined, flags: ServeFlags) =>
       run(async (context) =>
         (await import("../commands/serve.ts")).serveStart(context, { ...flags, ...(server ? { server } : {}) }),
@@ -43,10 +58,26 @@ const registerServe: Register = (program, run) => {
       ),
     );
   bindSpecOptions(serve.command("status"))
-    .summary("show whether servers run")
+    .summary("show whether servers run, since when and for whom")
     .option("--base-model <model>", "the server that was started for this model")
     .action((flags: ServeFlags) =>
-      run(async (context) => (await import("../commands/serve.ts")).serveStatus(context, flags)),
+      run(async (context) => (await import("../commands/serve-look.ts")).serveStatus(context, flags)),
+    );
+  bindSpecOptions(serve.command("list"))
+    .summary("show all servers of this folder, also those without a spec")
+    .action((flags: ServeFlags) =>
+      run(async (context) => (await import("../commands/serve-look.ts")).serveList(context, flags)),
+    );
+  bindSpecOptions(serve.command("logs"), { hasShort: false })
+    .summary("print a server's log")
+    .argument("[server]", "name of the server, where the spec has several")
+    .option("--base-model <model>", "the server that was started for this model")
+    .option("-n, --lines <n>", "lines from the end", wholeNumber(1), 100)
+    .option("-f, --follow", "go on with what is added, until interrupted")
+    .action((server: string | undefined, flags: LogsFlags) =>
+      run(async (context) =>
+        (await import("../commands/serve-look.ts")).serveLogs(context, { ...flags, ...(server ? { server } : {}) }),
+      ),
     );
 };
 

@@ -11,9 +11,10 @@ import { TinkerError } from "../../tinker/errors.ts";
 import type { TrainingModel } from "../../tinker/model.ts";
 import type { EvalResult } from "../../training/rl/evals.ts";
 import { openClient } from "../client.ts";
-import { type ServerSettings, serverFolder } from "../connect.ts";
+import { isManaged, type ServerSettings, serverFolder } from "../connect.ts";
 import { modelFolder } from "../model.ts";
 import { samplerOf, unloadAll, type Weights } from "../sampler.ts";
+import { servedModel } from "../skyrl.ts";
 
 export interface Measurement {
   readonly address: Address;
@@ -37,10 +38,9 @@ export async function measure(measurement: Measurement): Promise<EvalResult> {
   const surroundings = { folder: order.environment.folder, env: project.env, cacheFolder: project.cacheFolder };
   const environment = await openEnvironment(order.environment, surroundings);
   // Registered, so that nobody stops the server under it without saying so.
-  const registration =
-    server.backend === "embedded"
-      ? registerUser(serverFolder(project.dataFolder, server.address), { address, process: ownIdentity() })
-      : undefined;
+  const registration = isManaged(server)
+    ? registerUser(serverFolder(project.dataFolder, server.address), { address, process: ownIdentity() })
+    : undefined;
   try {
     if (environment.count === 0) fail("RL8001", `The environment of ${address} has no tasks.`, { address });
     onPhase("connecting");
@@ -79,7 +79,9 @@ async function play(
   const renderer = await loadRenderer(await modelFolder(server.model, project));
   const sampler = weights
     ? await samplerOf(session, weights, scope)
-    : await session.createSampler({ baseModel: server.model });
+    : await session.createSampler({
+        baseModel: server.skyrl ? await servedModel(server.model, project) : server.model,
+      });
   // Every sample and every grade listens to it; that many listeners are no leak.
   setMaxListeners(0, signal);
   const { samplesAtOnce } = await session.client.config();

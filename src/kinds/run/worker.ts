@@ -15,7 +15,7 @@ import { readRunRecord } from "../../training/progress.ts";
 import { measureRate } from "../../training/rate.ts";
 import { runTraining } from "../../training/training.ts";
 import type { JsonObject } from "../../value.ts";
-import { connect, serverFolder } from "../connect.ts";
+import { connect, isManaged, serverFolder } from "../connect.ts";
 import type { RunResults } from "./identity.ts";
 import { readWork, type WorkOrder } from "./work.ts";
 
@@ -72,11 +72,12 @@ async function trainSafely(
   stop: AbortSignal,
   now: () => Date,
 ): Promise<RunEnd> {
-  const { address, backend } = work.server;
+  const { address } = work.server;
   const server = serverFolder(work.project.dataFolder, address);
   // Registered, so that nobody stops the server under the run without saying so.
-  const registration =
-    backend === "embedded" ? registerUser(server, { address: work.draft.address, process: ownIdentity() }) : undefined;
+  const registration = isManaged(work.server)
+    ? registerUser(server, { address: work.draft.address, process: ownIdentity() })
+    : undefined;
   try {
     return await runTraining(readOrder(folder), {
       folder,

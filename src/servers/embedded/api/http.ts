@@ -1,7 +1,7 @@
 /** The HTTP side: authentication, bodies, errors as JSON. Knows nothing of models. */
-import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { digestBytes } from "../../../digest.ts";
+import { isAuthorised } from "../../authorise.ts";
 import { isSigned } from "./download.ts";
 import { HttpError } from "./errors.ts";
 import { Fields } from "./fields.ts";
@@ -62,20 +62,6 @@ async function handle(router: Router, options: HttpOptions, request: IncomingMes
   if (gone.signal.aborted) return;
   if (result instanceof Reply) send(response, result.status, result.body, result.headers);
   else send(response, result === undefined ? 204 : 200, result);
-}
-
-/** In constant time: both sides are hashed, so that not even the length shows. */
-function isAuthorised(request: IncomingMessage, token: string): boolean {
-  const key = request.headers["x-api-key"];
-  const bearer = /^Bearer\s+(.+)$/i.exec(request.headers.authorization ?? "")?.[1];
-  const expected = sha256(token);
-  return [typeof key === "string" ? key : undefined, bearer].some(
-    (given) => given !== undefined && timingSafeEqual(sha256(given), expected),
-  );
-}
-
-function sha256(text: string): Buffer {
-  return createHash("sha256").update(text).digest();
 }
 
 async function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {

@@ -1,0 +1,110 @@
+/** `rlcli serve status|list|logs`: looking at servers. Nothing is started. */
+import { createReadStream, existsSync, readdirSync, statSync, unwatchFile, watchFile } from "node:fs";
+import { join } from "node:path";
+import { diagnostic, fail, RlcliError } from "../../diagnostic.ts";
+import { serverFolder } from "../../kinds/connect.ts";
+import { logPath } from "../../servers/launch.ts";
+import { readLog } from "../../servers/log.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { openWith } from "../open.ts";
+import { DEFAULT_SPEC_FILE } from "../options.ts";
+import { type OpenProject, openProject } from "../project.ts";
+import { serverNodes, serverRow } from "../servers.ts";
+import { openTarget } from "../target.ts";
+import { renderServers, type ServerRow } from "../views/servers.ts";
+import { type ServeFlags, withModel } from "./serve.ts";
+
+/** Exit code 0 if every server of the spec that is rlcli's to start runs, 1 if one does not: for scripts. */
+export async function serveStatus(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
+  const isAdhoc = flags.model !== undefined || flags.baseModel !== undefined;
+  const open = isAdhoc ? (await openTarget(context, withModel(flags))).open : await openWith(context, flags);
+  const nodes = serverNodes(open);
+  if (nodes.length === 0) throw new RlcliError(diagnostic("RL9009", "The spec has no servers."));
+  const rows = await Promise.all(nodes.map((node) => serverRow(open, node)));
+  show(context, rows);
+  return rows.every((row) => row.state === "running" || row.state === "external") ? EXIT.done : EXIT.failed;
+}
+
+/** All servers of this folder: the spec's, and those that were started with --base-model. */
+export async function serveList(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
+  const hasSpec = flags.file !== undefined || existsSync(join(context.cwd, DEFAULT_SPEC_FILE));
+  const own = hasSpec ? await rowsOf(await openWith(context, flags)) : [];
+  const adhoc = await Promise.all(adhocFiles(context.cwd).map((file) => adhocRows(context, file)));
+  const rows = [...own, ...adhoc.flat()];
+  show(context, rows);
+  if (rows.length === 0 && !context.isJson)
+    context.err("No servers here. `rlcli serve start --base-model MODEL` starts one.\n");
+  return EXIT.done;
+}
+
+const rowsOf = (open: OpenProject): Promise<readonly ServerRow[]> =>
+  Promise.all(serverNodes(open).map((node) => serverRow(open, node)));
+
+function adhocFiles(cwd: string): readonly string[] {
+  const folder = join(cwd, ".rlcli", "adhoc");
+  const names = existsSync(folder) ? readdirSync(folder) : [];
+  return names.map((name) => join(folder, name, DEFAULT_SPEC_FILE)).filter((file) => existsSync(file));
+}
+
+/** Servers of verbs that were never started are no servers. */
+async function adhocRows(context: CommandContext, file: string): Promise<readonly ServerRow[]> {
+  const open = await openProject({
+    files: [file],
+    variables: {},
+    variableFiles: [],
+    cwd: context.cwd,
+    env: context.env,
+  });
+  const rows = open.spec ? await rowsOf(open) : [];
+  return rows
+    .filter((row) => row.state !== "never" && row.state !== "external")
+    .map((row) => ({ ...row, flags: `--base-model ${row.model}` }));
+}
+
+function show(context: CommandContext, rows: readonly ServerRow[]): void {
+  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, servers: rows })}\n`);
+  else context.out(renderServers(rows, context.style));
+}
+
+export interface LogsFlags extends ServeFlags {
+  /** Lines from the end. */
+  readonly lines: number;
+  readonly follow?: boolean;
+}
+
+export async function serveLogs(context: CommandContext, flags: LogsFlags): Promise<ExitCode> {
+  const { settings, open } = await openTarget(context, withModel(flags));
+  const folder = serverFolder(open.context.dataFolder, settings.address);
+  const path = logPath(folder);
+  if (!existsSync(path))
+    fail("RL9009", `${settings.address} has no log: it was never started here.`, { address: settings.address });
+  const from = statSync(path).size;
+  const lines = readLog(folder).trimEnd().split("\n").slice(-flags.lines);
+  context.out(`${lines.join("\n")}\n`);
+  if (flags.follow) await follow(context, path, from);
+  return EXIT.done;
+}
+
+const POLL_MS = 300;
+
+/** Prints what is appended until interrupted; a log that was rotated is read from its new beginning. */
+async function follow(context: CommandContext, path: string, from: number): Promise<void> {
+  const { stop } = context.interruption();
+  const over = AbortSignal.any([stop, context.outputClosed]);
+  let at = from;
+  let reading = Promise.resolve();
+  const more = async (): Promise<void> => {
+    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    if (size < at) at = 0;
+    if (size === at) return;
+    const [start, end] = [at, size - 1];
+    at = size;
+    for await (const bytes of createReadStream(path, { start, end, encoding: "utf8" })) context.out(bytes);
+  };
+  watchFile(path, { interval: POLL_MS }, () => {
+    reading = reading.then(more, more);
+  });
+  await new Promise<void>((resolve) => over.addEventListener("abort", () => resolve(), { once: true }));
+  unwatchFile(path);
+  await reading;
+}

@@ -1,0 +1,74 @@
+/** One life of a SkyRL server's processes, under their guard. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { delimiter } from "node:path";
+import { StringDecoder } from "node:string_decoder";
+import { type ProcessIdentity, processIdentity } from "../../process.ts";
+import { errorLines, type RotatingLog } from "../log.ts";
+import type { LaunchCommand } from "./command.ts";
+import { GUARD, MARKER } from "./guard.ts";
+
+/** How an engine ended by itself. */
+export interface EngineEnd {
+  readonly code: number;
+  /** Lines of its log that most likely say why. */
+  readonly lines: readonly string[];
+}
+
+/** How long SkyRL may take to end after it was told to, before it is killed. */
+const GRACE_SECONDS = 15;
+/** Characters of its words that are kept for the case that it dies. */
+const KEPT_CHARACTERS = 100_000;
+
+export interface EngineOptions {
+  readonly command: LaunchCommand;
+  /** Python that runs the guard. */
+  readonly python: string;
+  /** Same for all lives of one server: what an earlier one left is found by it. */
+  readonly marker: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly log: RotatingLog;
+}
+
+export class Engine {
+  readonly #child: ChildProcess;
+  #said = "";
+  /** Resolves when nothing of it runs any more. */
+  readonly ended: Promise<EngineEnd>;
+
+  constructor({ command, python, marker, env, cwd, log }: EngineOptions) {
+    const path = [...command.path, env.PATH ?? ""].join(delimiter);
+    const args = ["-I", "-c", GUARD, String(GRACE_SECONDS), command.program, ...command.arguments];
+    this.#child = spawn(python, args, {
+      // A group of its own: a Ctrl-C in the terminal is not for it.
+      detached: true,
+      cwd,
+      stdio: ["pipe", "pipe", "pipe"],
+      env: { ...env, ...command.environment, PATH: path, [MARKER]: marker },
+    });
+    this.#child.stdin?.on("error", () => {});
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      const decoder = new StringDecoder("utf8");
+      stream?.on("data", (bytes: Buffer) => {
+        log.write(bytes);
+        this.#said = (this.#said + decoder.write(bytes)).slice(-KEPT_CHARACTERS);
+      });
+    }
+    this.ended = new Promise((resolve) => {
+      this.#child.once("error", (error) => resolve({ code: 1, lines: [error.message] }));
+      this.#child.once("close", (code, signal) =>
+        resolve({ code: code ?? (signal ? 128 : 1), lines: errorLines(this.#said) }),
+      );
+    });
+  }
+
+  get identity(): ProcessIdentity | undefined {
+    return this.#child.pid === undefined ? undefined : processIdentity(this.#child.pid);
+  }
+
+  /** Ends it and everything that it started. */
+  async stop(): Promise<void> {
+    this.#child.stdin?.end();
+    await this.ended;
+  }
+}
