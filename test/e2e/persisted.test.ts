@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { metricNamed } from "../../src/training/rl/metrics.ts";
 import { TestProject } from "./project.ts";
 import { rlProject } from "./rl-project.ts";
 
@@ -117,6 +118,17 @@ describe("what a run of reinforcement learning writes", () => {
     expect(header).toEqual({ formatVersion: 1 });
     expect(values.length).toBeGreaterThan(1);
     for (const value of values) check(ref, value);
+  });
+
+  test("every metric is one that is explained", () => {
+    const measured = lines(inRun("metrics.jsonl").replace(/^.*\n/, "")) as { values: Record<string, number> }[];
+    const evaluated = lines(inRun("evals.jsonl").replace(/^.*\n/, "")) as { metrics: Record<string, number> }[];
+    const names = new Set([
+      ...measured.flatMap((l) => Object.keys(l.values)),
+      ...evaluated.flatMap((l) => Object.keys(l.metrics)),
+    ]);
+    expect(names.size).toBeGreaterThan(20);
+    expect([...names].filter((name) => metricNamed(name) === undefined)).toEqual([]);
   });
 
   test("its order, and its plans", () => {

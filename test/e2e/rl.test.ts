@@ -184,6 +184,22 @@ describe("train rl", () => {
     expect(project.actions()).toMatchObject({ "run.train": "create", "eval.tasks": "create" });
   });
 
+  test("trains, and the same command again has nothing left; more steps extend, and answers can be looked at", () => {
+    const project = newProject();
+    const command = (steps: string) => {
+      const size = ["--group-size", "2", "--groups-per-batch", "2", "--max-tokens", "3", "--save-every", "1"];
+      return project.run([...TRAIN, "--model", "builtin:tiny", "--steps", steps, ...size]);
+    };
+    const first = command("1");
+    expect(first.code, first.err).toBe(0);
+    expect(first.out).toContain("Apply complete: 3 done.");
+    expect(command("1").out).toContain("No changes.");
+    expect(command("2").out).toContain("1 to extend");
+    const [, spec] = /rlcli rollouts train --worst 3 -f (\S+)/.exec(first.out) ?? [];
+    expect(lines(project.ok("rollouts", "train", "-f", spec as string, "--json"))).toHaveLength(4);
+    project.ok("serve", "stop", "--force", "-f", spec as string);
+  });
+
   test("gspo on a jax server fails before anything starts, with the way out", () => {
     const project = newProject();
     const at = ["--base-url", "http://127.0.0.1:9", "--model", "m", "--backend", "jax", "--dry-run"];
@@ -202,15 +218,14 @@ test("a worker that is killed in the middle of a run resumes to the same weights
   const [whole, cut] = [rlProject(), rlProject()];
   onTestFinished(() => Promise.all([whole.close(), cut.close()]).then(() => {}));
   for (const project of [whole, cut]) {
-    project.edit(
-      "rlcli.yaml",
-      /\nevals[\s\S]*/.exec(readFileSync(join(project.folder, "rlcli.yaml"), "utf8"))?.[0] ?? "",
-      "\n",
-    );
+    const text = readFileSync(join(project.folder, "rlcli.yaml"), "utf8");
+    project.write("rlcli.yaml", text.replace(/\nevals[\s\S]*/, "\n").replace("steps: 4", "steps: 12"));
   }
   whole.ok("apply", "-y");
   const apply = cut.start("apply", "-y");
   await cut.reachesStep(2, "agent");
+  const early = cut.run(["run", "finish", "agent", "--at", "1"]);
+  expect(early.err).toContain("RL3003");
   process.kill(cut.pid("agent"), "SIGKILL");
   const { code } = await apply.ended;
   await until(() => cut.actions()["run.agent"] === "resume" || code === 0);

@@ -53,13 +53,10 @@ export function renderAttempts(
     ...(lost > 0 ? [`${lost} lost`] : []),
   ];
   const rest = all.length - shown.length;
-  const more = rest > 0 ? [style.dim(`${rest} more: --worst K, --best K, --task I, --lost, --limit N`), ""] : [];
-  return [
-    `${style.bold(title)}: ${words.join(", ")}`,
-    "",
-    ...shown.flatMap((a) => attemptLines(a, options)),
-    ...more,
-  ].join("\n");
+  const hint = `${rest} more: --worst K, --best K, --task I, --lost, --limit N`;
+  const more = rest > 0 ? [...wrap(hint, options.width).map(style.dim), ""] : [];
+  const head = wrap(`${title}: ${words.join(", ")}`, options.width).map(style.bold);
+  return [...head, "", ...shown.flatMap((attempt) => attemptLines(attempt, options)), ...more].join("\n");
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, v) => sum + v, 0) / values.length;
@@ -67,7 +64,8 @@ const number = (value: number): string => String(Number(value.toPrecision(4)));
 
 function attemptLines(attempt: ShownAttempt, options: ViewOptions): readonly string[] {
   const { style } = options;
-  const name = style.bold(`task ${attempt.task}, answer ${attempt.group}.${attempt.index}`);
+  const title = `task ${attempt.task}, answer ${attempt.group}.${attempt.index}`;
+  const name = style.bold(title);
   if ("fault" in attempt) {
     const { code, message } = attempt.fault;
     return [`${name}  ${style.red("lost")}`, ...block("fault", `${message} (${code})`, options), ""];
@@ -78,8 +76,12 @@ function attemptLines(attempt: ShownAttempt, options: ViewOptions): readonly str
   const facts = [`${tokens} tokens`, ...(turns.length > 1 ? [`${turns.length} turns`] : []), ...(isCut ? ["cut"] : [])];
   const measured = Object.entries(metrics).map(([key, value]) => `${key} ${number(value)}`);
   const paint = reward > 0 ? style.green : style.yellow;
+  const [worth, about] = [`reward ${number(reward)}`, facts.join(", ")];
+  // What does not fit beside the reward stands below it.
+  const isNarrow = widthOf(`${title}  ${worth}  ${about}`) > options.width;
   return [
-    `${name}  ${paint(`reward ${number(reward)}`)}  ${style.dim(facts.join(", "))}`,
+    `${name}  ${paint(worth)}${isNarrow ? "" : `  ${style.dim(about)}`}`,
+    ...(isNarrow ? block("", about, options, style.dim) : []),
     ...turns.flatMap((turn) => [
       ...block("asked", turn.prompt, options, style.dim),
       ...block("answer", turn.answer, options),
