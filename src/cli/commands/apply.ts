@@ -1,7 +1,6 @@
 /** `rlcli apply` and `rlcli destroy`: show the plan, ask, carry it out, say how it ended. */
 import { readFileSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import type { Address } from "../../address.ts";
 import { fail, hasErrors, messageOf, RlcliError } from "../../diagnostic.ts";
 import { type ApplyResult, applyChanges } from "../../engine/apply.ts";
 import { recordEvents } from "../../engine/history.ts";
@@ -94,6 +93,9 @@ export async function carryOut(
   flags: ApplyFlags,
 ): Promise<ExitCode> {
   const view = progressView(context);
+  // Loaded now: when the work ends, perhaps days later, another version of rlcli may lie in this one's place.
+  const curve = import("../curve.ts");
+  curve.catch(() => {});
   const { stop, kill } = context.interruption();
   const history = recordEvents(open.context.dataFolder);
   const onStop = (forced: boolean) => () =>
@@ -130,7 +132,8 @@ export async function carryOut(
   context.report(result.diagnostics);
   if (!context.isJson) {
     for (const address of result.results.keys())
-      if (open.spec?.nodes.get(address)?.kind === "run") await showCurve(context, open, address);
+      if (open.spec?.nodes.get(address)?.kind === "run")
+        showCurve(context, await (await curve).rewardCurve(context, open, address));
     context.out(renderResult(result, stop.aborted, context.style));
   }
   if (kill.aborted) return EXIT.interrupted;
@@ -138,9 +141,7 @@ export async function carryOut(
 }
 
 /** The reward of a run that was worked on, where it has one. */
-async function showCurve(context: CommandContext, open: OpenProject, address: Address): Promise<void> {
-  const { rewardCurve } = await import("../curve.ts");
-  const lines = await rewardCurve(context, open, address);
+function showCurve(context: CommandContext, lines: readonly string[]): void {
   if (lines.length > 0) context.out(`\n${lines.join("\n")}\n\n`);
 }
 
