@@ -27,6 +27,55 @@ export interface GraderOrder {
   readonly apiKey?: string;
 }
 
+/** How a policy acts on tasks in sandboxes, and what ends it. */
+export interface AgentOrder {
+  /** Instead of the usual system message; empty for none. */
+  readonly system?: string;
+  readonly tool_format: "auto" | "hermes" | "qwen_xml" | "llama" | "bash_block";
+  /** Answers in one step of a task. */
+  readonly max_turns: number;
+  readonly command_timeout_ms: number;
+  /** Over the tasks' own limits. */
+  readonly agent_timeout_ms?: number;
+  /** Prompt and answers of one conversation. */
+  readonly max_trajectory_tokens?: number;
+  /** Kept of each stream of a command: the first and the last half. */
+  readonly output_bytes: number;
+  /** Where an attempt ends by a limit on its answers: this reward, or the tests. */
+  readonly on_limit: "penalty" | "grade";
+  readonly limit_reward: number;
+  /** Malformed calls in a row that are answered. */
+  readonly malformed_retries: number;
+  /** Which of a task's rewards counts. */
+  readonly reward_key?: string;
+}
+
+export interface SandboxLimits {
+  readonly concurrency: number;
+  /** Of a sandbox whose task says nothing. */
+  readonly memory_bytes: number;
+  readonly total_memory_bytes?: number;
+  readonly pids: number;
+  /** `task`: as each task says. */
+  readonly network: "task" | "none" | "public";
+  readonly security: "compat" | "hardened";
+  readonly lifetime_ms: number;
+  /** Address of the daemon; as DOCKER_HOST says where absent. */
+  readonly host?: string;
+  /** Sandboxes of attempts that were lost to a fault stay, to be looked at. */
+  readonly keep_failed: boolean;
+}
+
+/** Tasks in sandboxes. */
+export interface HarborOrder {
+  /** Labels of the containers. */
+  readonly project: string;
+  readonly label: string;
+  readonly tasks: readonly { readonly name: string; readonly folder: string; readonly digest: Digest }[];
+  readonly agent: AgentOrder;
+  readonly sandbox: SandboxLimits;
+}
+
 export interface LengthPenaltyOrder {
   readonly free: number;
   readonly full: number;
@@ -49,6 +98,8 @@ export interface EnvironmentOrder {
   /** The first is the environment's own; the others are its parts. */
   readonly graders: readonly GraderOrder[];
   readonly length_penalty?: LengthPenaltyOrder;
+  /** Of environments of type `harbor`, which have no graders and no rows. */
+  readonly harbor?: HarborOrder;
   /** Answers of the policy at the most. */
   readonly max_turns: number;
   /** How often a grade that failed is tried again. */

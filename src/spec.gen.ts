@@ -360,13 +360,13 @@ export interface LossBlock {
  */
 export interface EnvironmentBlock {
   /**
-   * The grader: `math` compares final answers, `match` compares texts, `json_schema` checks a structure, `command` asks a program, `http` a service, `module` a JavaScript file (also over several turns), `judge` another model.
+   * The grader: `math` compares final answers, `match` compares texts, `json_schema` checks a structure, `command` asks a program, `http` a service, `module` a JavaScript file (also over several turns), `judge` another model. `harbor`: no grader but tasks in sandboxes, each with its own tests.
    */
-  readonly type: "math" | "match" | "json_schema" | "command" | "http" | "module" | "judge";
+  readonly type: "math" | "match" | "json_schema" | "command" | "http" | "module" | "judge" | "harbor";
   /**
    * The tasks, one a row.
    */
-  readonly dataset: string;
+  readonly dataset?: string;
   /**
    * Field of a row with what the user says: text, or a list of messages.
    */
@@ -473,7 +473,7 @@ export interface EnvironmentBlock {
    */
   readonly module?: string;
   /**
-   * Answers of the policy at the most, where the module answers back.
+   * Answers of the policy at the most, where the module answers back; for `harbor` in each step of a task.
    */
   readonly max_turns?: number;
   /**
@@ -500,6 +500,111 @@ export interface EnvironmentBlock {
    * Of the judge; it counts as a reward of 1.
    */
   readonly scale_max?: number;
+  /**
+   * Harbor tasks: a folder with them, or a dataset's `name@version` from a registry.
+   */
+  readonly tasks?: string;
+  /**
+   * Where datasets are looked up by name: a `registry.json` by path or address.
+   */
+  readonly registry?: string;
+  /**
+   * A folder that holds datasets by name, as `name@version` or `name`; looked into before any registry.
+   */
+  readonly mirror?: string;
+  /**
+   * Patterns of tasks' names: only what matches one is used.
+   *
+   * @minItems 1
+   */
+  readonly include?: string[];
+  /**
+   * Patterns of tasks' names that are left out.
+   *
+   * @minItems 1
+   */
+  readonly exclude?: string[];
+  /**
+   * The first so many of what is left.
+   */
+  readonly first?: number;
+  /**
+   * How the model writes a call of its tool: `hermes` (`<tool_call>` with JSON), `qwen_xml`, `llama`, or `bash_block` (a ```bash block, for models that know no tools). `auto` takes any.
+   */
+  readonly tool_format?: "auto" | "hermes" | "qwen_xml" | "llama" | "bash_block";
+  /**
+   * For one command of the agent; then it is killed with all that it started, and the agent is told.
+   */
+  readonly command_timeout?: string;
+  /**
+   * For one attempt at a task (one step of it), over the task's own limit; the tests judge what there is by then.
+   */
+  readonly agent_timeout?: string;
+  /**
+   * Tokens of one conversation, answers included. An attempt that would need more ends as `on_limit` says.
+   */
+  readonly max_trajectory_tokens?: number;
+  /**
+   * Bytes of each stream of a command that the agent sees; of longer ones the beginning and the end.
+   */
+  readonly output_bytes?: number;
+  /**
+   * What an attempt is worth that ended by `max_tokens`, `max_trajectory_tokens` or malformed calls: `penalty` gives `limit_reward`, `grade` what the tests say.
+   */
+  readonly on_limit?: "penalty" | "grade";
+  /**
+   * The reward of an attempt that a limit ended, with `on_limit: penalty`.
+   */
+  readonly limit_reward?: number;
+  /**
+   * How many malformed calls in a row are answered; one more ends the attempt.
+   */
+  readonly malformed_retries?: number;
+  /**
+   * Which number counts where a task's tests write several.
+   */
+  readonly reward_key?: string;
+  /**
+   * The containers in which tasks are tried.
+   */
+  readonly sandbox?: {
+    /**
+     * Containers at the same time.
+     */
+    readonly concurrency?: number;
+    /**
+     * Of a container whose task says nothing.
+     */
+    readonly memory?: string;
+    /**
+     * Of all containers together; what does not fit waits.
+     */
+    readonly total_memory?: string;
+    /**
+     * In one container, at the most.
+     */
+    readonly pids?: number;
+    /**
+     * `task`: as each task says; `none` and `public`: whatever it says.
+     */
+    readonly network?: "task" | "none" | "public";
+    /**
+     * `compat`: Docker's usual rights, which many tasks' tests need; `hardened`: no capabilities, no new privileges.
+     */
+    readonly security?: "compat" | "hardened";
+    /**
+     * After this a container ends by itself, whatever became of rlcli.
+     */
+    readonly lifetime?: string;
+    /**
+     * Address of the Docker daemon: `unix://…`, `tcp://…` or `ssh://…`.
+     */
+    readonly host?: string;
+    /**
+     * Leaves the containers of attempts that were lost to a fault, to be looked at; `rlcli env gc --kept` removes them.
+     */
+    readonly keep_failed?: boolean;
+  };
   /**
    * Answers whose reward is known, graded at every plan: `completion`, `reward`, and the fields of the row that the grader reads. A difference is an error before anything is trained.
    */

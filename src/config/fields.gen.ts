@@ -1406,7 +1406,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "type",
     "title": "Type",
-    "description": "The grader: `math` compares final answers, `match` compares texts, `json_schema` checks a structure, `command` asks a program, `http` a service, `module` a JavaScript file (also over several turns), `judge` another model.",
+    "description": "The grader: `math` compares final answers, `match` compares texts, `json_schema` checks a structure, `command` asks a program, `http` a service, `module` a JavaScript file (also over several turns), `judge` another model. `harbor`: no grader but tasks in sandboxes, each with its own tests.",
     "type": "string",
     "isRequired": true,
     "change": "replace",
@@ -1417,7 +1417,8 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
      "command",
      "http",
      "module",
-     "judge"
+     "judge",
+     "harbor"
     ],
     "examples": [
      "math"
@@ -1428,13 +1429,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "title": "Dataset",
     "description": "The tasks, one a row.",
     "type": "string",
-    "isRequired": true,
+    "isRequired": false,
     "change": "rule",
     "changeNote": "Other tasks are another environment: runs on it train anew, evals on it measure anew.",
     "ref": "dataset",
     "also": [
-     "data",
-     "tasks"
+     "data"
     ],
     "examples": [
      "gsm8k"
@@ -1806,7 +1806,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "max_turns",
     "title": "Most turns",
-    "description": "Answers of the policy at the most, where the module answers back.",
+    "description": "Answers of the policy at the most, where the module answers back; for `harbor` in each step of a task.",
     "type": "integer",
     "isRequired": false,
     "change": "replace",
@@ -1815,7 +1815,8 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "when": {
      "path": "type",
      "values": [
-      "module"
+      "module",
+      "harbor"
      ]
     },
     "examples": [
@@ -1930,6 +1931,492 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     },
     "examples": [
      5
+    ]
+   },
+   {
+    "path": "tasks",
+    "title": "Tasks",
+    "description": "Harbor tasks: a folder with them, or a dataset's `name@version` from a registry.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "form": "a folder or a name",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "terminal-bench@2.0"
+    ]
+   },
+   {
+    "path": "registry",
+    "title": "Registry",
+    "description": "Where datasets are looked up by name: a `registry.json` by path or address.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "defaultText": "Harbor's own",
+    "form": "a path or an address",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "registry.json"
+    ]
+   },
+   {
+    "path": "mirror",
+    "title": "Mirror",
+    "description": "A folder that holds datasets by name, as `name@version` or `name`; looked into before any registry.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "form": "a path",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "/data/harbor"
+    ]
+   },
+   {
+    "path": "include",
+    "title": "Only these tasks",
+    "description": "Patterns of tasks' names: only what matches one is used.",
+    "type": "list",
+    "isRequired": false,
+    "change": "none",
+    "defaultText": "all",
+    "form": "a pattern",
+    "shorthand": "list",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     [
+      "git-*"
+     ]
+    ]
+   },
+   {
+    "path": "exclude",
+    "title": "Without these tasks",
+    "description": "Patterns of tasks' names that are left out.",
+    "type": "list",
+    "isRequired": false,
+    "change": "none",
+    "form": "a pattern",
+    "shorthand": "list",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     [
+      "*-windows"
+     ]
+    ]
+   },
+   {
+    "path": "first",
+    "title": "First tasks",
+    "description": "The first so many of what is left.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "none",
+    "defaultText": "all",
+    "range": "at least 1 and at most 1000000",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     10
+    ]
+   },
+   {
+    "path": "tool_format",
+    "title": "Tool format",
+    "description": "How the model writes a call of its tool: `hermes` (`<tool_call>` with JSON), `qwen_xml`, `llama`, or `bash_block` (a ```bash block, for models that know no tools). `auto` takes any.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "auto",
+    "values": [
+     "auto",
+     "hermes",
+     "qwen_xml",
+     "llama",
+     "bash_block"
+    ],
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "hermes"
+    ]
+   },
+   {
+    "path": "command_timeout",
+    "title": "Command's time",
+    "description": "For one command of the agent; then it is killed with all that it started, and the agent is told.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "120s",
+    "form": "a duration: a whole number and s, m, h or d, such as `300s` or `10m`",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "300s"
+    ]
+   },
+   {
+    "path": "agent_timeout",
+    "title": "Agent's time",
+    "description": "For one attempt at a task (one step of it), over the task's own limit; the tests judge what there is by then.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "defaultText": "as the task says",
+    "form": "a duration: a whole number and s, m, h or d, such as `300s` or `10m`",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "30m"
+    ]
+   },
+   {
+    "path": "max_trajectory_tokens",
+    "title": "Longest conversation",
+    "description": "Tokens of one conversation, answers included. An attempt that would need more ends as `on_limit` says.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 32768,
+    "range": "at least 256 and at most 10000000",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     65536
+    ]
+   },
+   {
+    "path": "output_bytes",
+    "title": "Output that is shown",
+    "description": "Bytes of each stream of a command that the agent sees; of longer ones the beginning and the end.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 16384,
+    "range": "at least 256 and at most 10485760",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     8192
+    ]
+   },
+   {
+    "path": "on_limit",
+    "title": "At a limit",
+    "description": "What an attempt is worth that ended by `max_tokens`, `max_trajectory_tokens` or malformed calls: `penalty` gives `limit_reward`, `grade` what the tests say.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "penalty",
+    "values": [
+     "penalty",
+     "grade"
+    ],
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "grade"
+    ]
+   },
+   {
+    "path": "limit_reward",
+    "title": "Price of a limit",
+    "description": "The reward of an attempt that a limit ended, with `on_limit: penalty`.",
+    "type": "number",
+    "isRequired": false,
+    "change": "replace",
+    "default": -0.1,
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     0
+    ]
+   },
+   {
+    "path": "malformed_retries",
+    "title": "Malformed calls",
+    "description": "How many malformed calls in a row are answered; one more ends the attempt.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 2,
+    "range": "at least 0 and at most 100",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     0
+    ]
+   },
+   {
+    "path": "reward_key",
+    "title": "Reward's key",
+    "description": "Which number counts where a task's tests write several.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "defaultText": "`reward`, or the only one",
+    "form": "a name",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "score"
+    ]
+   },
+   {
+    "path": "sandbox",
+    "title": "Sandboxes",
+    "description": "The containers in which tasks are tried.",
+    "type": "group",
+    "isRequired": false,
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    }
+   },
+   {
+    "path": "sandbox.concurrency",
+    "title": "Sandboxes at once",
+    "description": "Containers at the same time.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "none",
+    "default": 8,
+    "range": "at least 1 and at most 4096",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     16
+    ]
+   },
+   {
+    "path": "sandbox.memory",
+    "title": "Memory",
+    "description": "Of a container whose task says nothing.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "2GiB",
+    "form": "a size: a whole number and MiB or GiB, such as `512MiB`",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "4GiB"
+    ]
+   },
+   {
+    "path": "sandbox.total_memory",
+    "title": "Memory of all",
+    "description": "Of all containers together; what does not fit waits.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "defaultText": "without limit",
+    "form": "a size: a whole number and MiB or GiB, such as `512MiB`",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "32GiB"
+    ]
+   },
+   {
+    "path": "sandbox.pids",
+    "title": "Processes",
+    "description": "In one container, at the most.",
+    "type": "integer",
+    "isRequired": false,
+    "change": "replace",
+    "default": 1024,
+    "range": "at least 16 and at most 1000000",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     1024
+    ]
+   },
+   {
+    "path": "sandbox.network",
+    "title": "Network",
+    "description": "`task`: as each task says; `none` and `public`: whatever it says.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "task",
+    "values": [
+     "task",
+     "none",
+     "public"
+    ],
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "none"
+    ]
+   },
+   {
+    "path": "sandbox.security",
+    "title": "Rights",
+    "description": "`compat`: Docker's usual rights, which many tasks' tests need; `hardened`: no capabilities, no new privileges.",
+    "type": "string",
+    "isRequired": false,
+    "change": "replace",
+    "default": "compat",
+    "values": [
+     "compat",
+     "hardened"
+    ],
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "hardened"
+    ]
+   },
+   {
+    "path": "sandbox.lifetime",
+    "title": "Longest life",
+    "description": "After this a container ends by itself, whatever became of rlcli.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "default": "2h",
+    "form": "a duration: a whole number and s, m, h or d, such as `300s` or `10m`",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "4h"
+    ]
+   },
+   {
+    "path": "sandbox.host",
+    "title": "Daemon",
+    "description": "Address of the Docker daemon: `unix://…`, `tcp://…` or `ssh://…`.",
+    "type": "string",
+    "isRequired": false,
+    "change": "none",
+    "defaultText": "DOCKER_HOST, else the local socket",
+    "form": "an address",
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     "ssh://user@box"
+    ]
+   },
+   {
+    "path": "sandbox.keep_failed",
+    "title": "Keep failed ones",
+    "description": "Leaves the containers of attempts that were lost to a fault, to be looked at; `rlcli env gc --kept` removes them.",
+    "type": "boolean",
+    "isRequired": false,
+    "change": "none",
+    "default": false,
+    "when": {
+     "path": "type",
+     "values": [
+      "harbor"
+     ]
+    },
+    "examples": [
+     true
     ]
    },
    {

@@ -1,5 +1,5 @@
 /** All rules of a spec; see rules/. */
-import { graderIsWhole, partsAreGraders } from "./rules/environments.ts";
+import { graderIsWhole, partsAreGraders, tasksComeFromOneSide } from "./rules/environments.ts";
 import { externalHasUrl, fieldsApply, keyGroups, secretsAreReferences } from "./rules/fields.ts";
 import { checkpointFits, fromHasNoCycle, runHasServer, trainsOnSomething } from "./rules/references.ts";
 import type { BlockRule, RuleContext } from "./rules/rule.ts";
@@ -31,6 +31,7 @@ const SOUND: readonly BlockRule[] = [
   freeMapsAreJson,
   trainsOnSomething,
   graderIsWhole,
+  tasksComeFromOneSide,
   partsAreGraders,
 ];
 

@@ -41,14 +41,19 @@ export interface Episode {
   readonly tools?: readonly unknown[];
   /** Answers of the policy at the most. */
   readonly maxTurns: number;
+  /** Tokens of a conversation, the next answer included, at the most. Needs `tooLong`. */
+  readonly maxTokens?: number;
+  /** Ends the attempt because the next answer would not fit any more. */
+  tooLong?(): Promise<Grade>;
   /** Takes an answer. Rejects where it cannot be judged, after all retries. */
   respond(answer: Answer): Promise<Response>;
   /** Frees what the episode holds, however it ended. */
   close(): Promise<void>;
 }
 
-/** Fails with RL7102 (a grader) or RL8002 (the tasks). */
+/** Fails with RL7102 (a grader), RL8002 (the tasks), or as `openHarbor` does. */
 export async function openEnvironment(order: EnvironmentOrder, context: GraderContext): Promise<Environment> {
+  if (order.harbor) return (await import("./harbor/environment.ts")).openHarbor(order, context);
   const tasks = await openTasks(order.tasks.path);
   try {
     return new GradedEnvironment(order, tasks, await openGraders(order, context));

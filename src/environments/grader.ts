@@ -35,6 +35,8 @@ export interface Grade {
 /** What is said to the policy instead of a grade: it answers again. */
 export interface Reply {
   readonly messages: readonly ChatMessage[];
+  /** They begin a conversation of their own; what was said before is not shown again. */
+  readonly isFresh?: boolean;
 }
 
 export interface Grader {

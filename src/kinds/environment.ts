@@ -2,7 +2,7 @@
 import { existsSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve as resolvePath } from "node:path";
 import { rowsPath } from "../datasets/dataset.ts";
-import { type Diagnostic, diagnostic, RlcliError } from "../diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, RlcliError } from "../diagnostic.ts";
 import { type Digest, digestJson } from "../digest.ts";
 import { DigestCache } from "../digest-cache.ts";
 import { durationMs } from "../duration.ts";
@@ -13,7 +13,12 @@ import { isSecret, type JsonObject, type Value } from "../value.ts";
 import { hashedLeaves, numberAt, referenced, ruleOf, secretAt, stringAt } from "./attributes.ts";
 import { type DatasetFacts, datasetsFolder } from "./dataset.ts";
 
+/** Tasks in sandboxes; all that is particular to them is loaded when there are some. */
+export const isHarbor = (node: SpecNode): boolean => stringAt(node, "type") === "harbor";
+
 export interface EnvironmentFacts {
+  /** Of type `harbor`: identity of all tasks. Others have theirs in a dataset. */
+  readonly digest?: Digest;
   /** Code of the graders, by path as the spec names it. */
   readonly files: readonly { readonly name: string; readonly digest: Digest }[];
 }
@@ -44,6 +49,7 @@ async function resolve(
   project: ProjectContext,
   signal: AbortSignal,
 ): Promise<Resolved<EnvironmentFacts>> {
+  if (isHarbor(node)) return resolveHarbor(node, project, signal);
   const cache = new DigestCache(join(project.dataFolder, "cache", `digests-${node.name}.json`));
   const inputs: SpecInput[] = [];
   const files: { name: string; digest: Digest }[] = [];
@@ -61,6 +67,18 @@ async function resolve(
   if (existsSync(project.dataFolder)) cache.save();
   if (diagnostics.length === 0) diagnostics.push(...(await failedTests(node, project, signal)));
   return { facts: { files }, inputs, diagnostics };
+}
+
+/** The tasks are read whole: what cannot be loaded is told at plan, and their digest is what runs are known by. */
+async function resolveHarbor(
+  node: SpecNode,
+  project: ProjectContext,
+  signal: AbortSignal,
+): Promise<Resolved<EnvironmentFacts>> {
+  const { harborTasks } = await import("./harbor.ts");
+  const { digest, tasks, diagnostics } = await harborTasks(node, project, signal);
+  const inputs = tasks.map((task): SpecInput => ({ type: "file", path: task.folder, digest: task.digest }));
+  return { facts: { files: [], digest }, inputs, diagnostics };
 }
 
 function faultAt(node: SpecNode, field: string, code: "RL7102" | "RL7105", detail: string): Diagnostic {
@@ -143,6 +161,34 @@ function identify({ node, facts, upstream }: IdentifyContext<EnvironmentFacts, u
   };
 }
 
+/** The same for tasks in sandboxes. Fails with RL7208 where they are not those that were planned. */
+export async function harborEnvironmentOrder(
+  node: SpecNode,
+  planned: Digest | undefined,
+  project: ProjectContext,
+  signal: AbortSignal,
+): Promise<EnvironmentOrder> {
+  const { harborOrder, harborTasks } = await import("./harbor.ts");
+  const set = await harborTasks(node, project, signal);
+  if (planned !== undefined && set.digest !== planned)
+    fail("RL7208", `The tasks of ${node.address} changed after the plan was made. Plan again.`, {
+      address: node.address,
+    });
+  const { harbor } = harborOrder(node, set, project);
+  return {
+    address: node.address,
+    folder: project.folder,
+    tasks: { address: node.address, digest: set.digest, path: stringAt(node, "tasks") as string },
+    question: "instruction",
+    few_shot: [],
+    ...(stringAt(node, "tag") === undefined ? {} : { tag: stringAt(node, "tag") as string }),
+    graders: [],
+    max_turns: harbor.agent.max_turns,
+    retries: 0,
+    harbor,
+  };
+}
+
 /** All that a worker needs to open it. `dataset` is the identity of its tasks. */
 export function environmentOrder(node: SpecNode, dataset: Digest, project: ProjectContext): EnvironmentOrder {
   const to = node.references.find(({ path }) => path === "dataset")?.to;
@@ -217,6 +263,7 @@ export const environmentKind: Kind<EnvironmentFacts, undefined> = {
   isInline: true,
   removal: "forget",
   ruleOf: (path) => ruleOf("environment", path),
+  lockedNames: (node) => (isHarbor(node) ? [`harbor:${stringAt(node, "tasks")}`] : []),
   resolve,
   read: async () => ({ status: "present", seen: undefined, drift: [] }),
   identify,

@@ -38,7 +38,8 @@ function identify({ node, upstream }: IdentifyContext<undefined, EvalSeen>): Ide
   const run = upstream(reference?.to as Address);
   const checkpoint = parentOf(run, reference?.selector);
   const environment = referenced(node, "environment", upstream);
-  const dataset = environment && referenced(environment.node, "dataset", upstream);
+  // Tasks in sandboxes have no dataset: the environment knows its own.
+  const dataset = environment && (referenced(environment.node, "dataset", upstream) ?? environment);
   const attributes = new Map<string, SpecAttribute>();
   const because = new Map<string, Address>();
   const derived = (path: string, value: Value, address: Address): void => {
@@ -102,7 +103,7 @@ async function measureAnew(
   const folder = evalFolder(project.dataFolder, node.name, hash);
   const result = await measure({
     address,
-    order: evalOrder(context, node),
+    order: await evalOrder(context, node),
     server: serverSettings(context.nodeOf(server) as SpecNode),
     weights: checkpoint,
     step: checkpoint.step,

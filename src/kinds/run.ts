@@ -157,10 +157,10 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
   const target = (path: string): Address => node.references.find((reference) => reference.path === path)?.to as Address;
   const server = context.nodeOf(target("server")) as SpecNode;
   const loss = context.nodeOf(target("loss"));
-  const rl = rlOrderOf(context, node);
+  const rl = await rlOrderOf(context, node);
   const data = context.identity?.attributes.get("dataset.content")?.value as RunResults["dataset"];
   const datasets = datasetsFolder(project.dataFolder);
-  if (!existsSync(manifestPath(datasets, data))) {
+  if (!rl?.environment.harbor && !existsSync(manifestPath(datasets, data))) {
     fail(
       "RL6010",
       `The rows that ${node.address} is trained on are not in .rlcli/datasets any more, and its on_data_change keeps it on them. Restore them, or set on_data_change to replace.`,

@@ -13,7 +13,39 @@ const NEEDED: Readonly<Record<string, readonly string[]>> = {
   http: ["url"],
   module: ["module"],
   judge: ["url", "model", "rubric"],
+  harbor: ["tasks"],
 };
+
+/** What is said of rows and graders; tasks in sandboxes have neither. */
+const OF_GRADERS: readonly string[] = [
+  "dataset",
+  "question",
+  "prompt",
+  "few_shot",
+  "weight",
+  "parts",
+  "length_penalty",
+  "tests",
+  "timeout",
+  "retries",
+  "concurrency",
+];
+
+/** Every grader needs rows with tasks; `harbor` brings its own, and would ignore all that is about rows. */
+export function tasksComeFromOneSide(block: Block, context: RuleContext): void {
+  if (block.kind !== "environment") return;
+  const type = textOf(child(block.tree, "type"));
+  if (type !== "harbor") {
+    if (child(block.tree, "dataset") === undefined)
+      context.reporter.atKey(block, "", "RL1106", "An environment needs `dataset`, the tasks.");
+    return;
+  }
+  for (const key of OF_GRADERS) {
+    if (child(block.tree, key) === undefined) continue;
+    const detail = `\`${key}\` means nothing with \`type: harbor\`, whose tasks bring their own tests. Remove it.`;
+    context.reporter.atKey(block, key, "RL1203", detail);
+  }
+}
 
 export function graderIsWhole(block: Block, context: RuleContext): void {
   if (block.kind !== "environment") return;

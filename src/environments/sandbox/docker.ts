@@ -81,6 +81,7 @@ export class DockerHost implements SandboxHost {
       await Promise.race([start.catch(() => {}), sleep(LATE_START_MS)]);
       await this.#remove(name).catch(() => {});
       release();
+      signal?.throwIfAborted();
       return failSandbox("A sandbox could not be started", error);
     }
   }

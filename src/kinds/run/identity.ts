@@ -51,7 +51,8 @@ export function resultsOf(record: { readonly results: unknown } | undefined): Ru
 export function partsOf({ node, record, upstream }: IdentifyContext<unknown, RunSeen>): RunParts {
   const server = referenced(node, "server", upstream) as Upstream;
   const environment = referenced(node, "environment", upstream);
-  const dataset = referenced(environment?.node ?? node, "dataset", upstream) as Upstream;
+  // Tasks in sandboxes have no dataset: the environment knows its own.
+  const dataset = (referenced(environment?.node ?? node, "dataset", upstream) ?? environment) as Upstream;
   const loss = referenced(node, "loss", upstream)?.node;
   const start = node.references.find((candidate) => candidate.path === "from");
   const parent = start && upstream(start.to);

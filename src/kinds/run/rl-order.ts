@@ -1,13 +1,14 @@
 /** What a run of type `rl` is told beside its settings: its environment, the evals that look on, the KL penalty's reference. */
 import { type Address, nameOf } from "../../address.ts";
 import { fail } from "../../diagnostic.ts";
+import type { Digest } from "../../digest.ts";
 import type { EnvironmentOrder, EvalOrder } from "../../environment-order.ts";
 import type { ActContext } from "../../kind.ts";
 import type { RlOrder } from "../../run-record.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { Json } from "../../value.ts";
 import { numberAt, stringAt } from "../attributes.ts";
-import { environmentOrder } from "../environment.ts";
+import { environmentOrder, harborEnvironmentOrder, isHarbor } from "../environment.ts";
 import { findCheckpoint } from "./find.ts";
 import { runFolder } from "./observe.ts";
 import { samplingOf } from "./settings.ts";
@@ -15,14 +16,14 @@ import { samplingOf } from "./settings.ts";
 type Context = ActContext<unknown, unknown>;
 
 /** Undefined for other types. */
-export function rlOrderOf(context: Context, node: SpecNode): RlOrder | undefined {
+export async function rlOrderOf(context: Context, node: SpecNode): Promise<RlOrder | undefined> {
   if (stringAt(node, "type") !== "rl") return undefined;
   const number = (path: string) => numberAt(node, path);
   const [target, collapse] = [number("early_stop.target"), number("early_stop.collapse")];
   const reference = (number("kl_penalty") ?? 0) > 0 ? referencePath(context, node) : undefined;
   return {
-    environment: environmentAt(context, node, "environment"),
-    evals: watchingEvals(context, node),
+    environment: await environmentAt(context, node, "environment"),
+    evals: await watchingEvals(context, node),
     max_failure_rate: number("max_failure_rate") as number,
     early_stop: {
       ...(target === undefined ? {} : { target }),
@@ -35,9 +36,15 @@ export function rlOrderOf(context: Context, node: SpecNode): RlOrder | undefined
 }
 
 /** The environment that a block refers to, with the tasks as they are planned. */
-export function environmentAt(context: Context, node: SpecNode, path: string): EnvironmentOrder {
+export async function environmentAt(context: Context, node: SpecNode, path: string): Promise<EnvironmentOrder> {
   const to = node.references.find((reference) => reference.path === path)?.to as Address;
   const environment = context.nodeOf(to) as SpecNode;
+  if (isHarbor(environment)) {
+    // What this block was planned on; of an eval that looks on nothing is known here.
+    const isOwn = node.address === context.address;
+    const planned = isOwn ? context.identity?.attributes.get("dataset.content")?.value : undefined;
+    return harborEnvironmentOrder(environment, planned as Digest | undefined, context.project, context.stop);
+  }
   const dataset = environment.references.find((reference) => reference.path === "dataset")?.to as Address;
   const tasks = context.lineageOf(dataset)?.hash ?? context.recordOf(dataset)?.hash;
   if (!tasks) throw new Error(`${dataset} was not planned`);
@@ -45,22 +52,22 @@ export function environmentAt(context: Context, node: SpecNode, path: string): E
 }
 
 /** Evals of this run that are also made while it trains. */
-function watchingEvals(context: Context, run: SpecNode): readonly EvalOrder[] {
+async function watchingEvals(context: Context, run: SpecNode): Promise<readonly EvalOrder[]> {
   const watching: EvalOrder[] = [];
   for (const { path } of run.references) {
     const name = /^evals\.(.+)$/.exec(path)?.[1];
     const node = name === undefined ? undefined : context.nodeOf(`eval.${name}`);
-    if (node) watching.push(evalOrder(context, node));
+    if (node) watching.push(await evalOrder(context, node));
   }
   return watching;
 }
 
-export function evalOrder(context: Context, node: SpecNode): EvalOrder {
+export async function evalOrder(context: Context, node: SpecNode): Promise<EvalOrder> {
   const number = (path: string) => numberAt(node, path) as number;
   const tasks = numberAt(node, "tasks");
   return {
     address: node.address,
-    environment: environmentAt(context, node, "environment"),
+    environment: await environmentAt(context, node, "environment"),
     sampling: samplingOf(node),
     ...(tasks === undefined ? {} : { tasks }),
     samples: number("samples"),

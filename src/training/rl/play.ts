@@ -5,7 +5,7 @@
 import { diagnostic, RlcliError } from "../../diagnostic.ts";
 import type { SamplingOrder } from "../../environment-order.ts";
 import type { Environment, Episode } from "../../environments/environment.ts";
-import type { Grade } from "../../environments/grader.ts";
+import type { ChatMessage, Grade, Reply } from "../../environments/grader.ts";
 import type { Limit } from "../../environments/limit.ts";
 import type { SampledSequence, SamplingParams } from "../../tinker/data.ts";
 import { TinkerError } from "../../tinker/errors.ts";
@@ -101,7 +101,7 @@ async function settled(attempts: readonly Promise<Attempt>[]): Promise<readonly 
 }
 
 /** Faults after which the next attempt would fare no better, or which say that the model is gone. */
-export const FATAL_CODES: ReadonlySet<string> = new Set(["RL7102", "RL5012"]);
+export const FATAL_CODES: ReadonlySet<string> = new Set(["RL7102", "RL7301", "RL5012"]);
 
 /** What an attempt was lost to. Throws what concerns more than this attempt. */
 function lossOf(error: unknown): Fault {
@@ -119,16 +119,34 @@ function lossOf(error: unknown): Fault {
 async function firstAnswers(
   player: Player,
   order: GroupOrder,
-  { messages, tools }: Episode,
+  episode: Episode,
 ): Promise<readonly RolloutTurn[] | Fault> {
-  const options = { add_generation_prompt: true, template_kwargs: player.templateKwargs };
-  const prompt = player.renderer.encode({ messages, ...(tools ? { tools } : {}) }, options);
+  const { messages } = episode;
+  const prompt = encodeFresh(player, messages, episode);
+  if (!fits(player, prompt, episode)) {
+    const message = `The task itself has ${prompt.length} tokens, and an answer of ${player.sampling.max_tokens} more does not fit into max_trajectory_tokens.`;
+    return { code: "RL7104", message };
+  }
   try {
     const sequences = await sample(player, prompt, order.count, { step: order.step, counter: counterOf(order, -1, 0) });
     return sequences.map((sequence) => turnOf(player, prompt, sequence));
   } catch (error) {
     return lossOf(error);
   }
+}
+
+function encodeFresh(
+  { renderer, templateKwargs }: Player,
+  messages: Episode["messages"],
+  { tools }: Episode,
+): Int32Array {
+  const options = { add_generation_prompt: true, template_kwargs: templateKwargs };
+  return renderer.encode({ messages, ...(tools ? { tools } : {}) }, options);
+}
+
+/** Whether an answer to this prompt may still be as long as it may be. */
+function fits({ sampling }: Player, prompt: Int32Array, { maxTokens, tooLong }: Episode): boolean {
+  return maxTokens === undefined || !tooLong || prompt.length + sampling.max_tokens <= maxTokens;
 }
 
 /** Another number for every sample of a step: the group's first, then each attempt's turns. */
@@ -226,21 +244,32 @@ class Attempting {
 
   async play(first: RolloutTurn): Promise<{ turns: readonly RolloutTurn[]; grade: Grade }> {
     const { maxTurns } = this.#episode;
-    const { renderer, templateKwargs } = this.#player;
     const messages = [...this.#episode.messages];
-    const tools = this.#episode.tools ? { tools: this.#episode.tools } : {};
     const turns = [first];
     for (let turn = first; ; ) {
       const isLast = turns.length >= maxTurns;
       const response = await this.#episode.respond({ text: turn.text, isWhole: turn.stop === "stop", isLast });
       if (!("messages" in response)) return { turns, grade: response };
       if (isLast) throw new RlcliError(diagnostic("RL7104", `There was no grade after ${maxTurns} answers.`));
-      const options = { template_kwargs: templateKwargs };
-      const prompt = renderer.extend({ messages, ...tools }, turn, response.messages, options);
-      messages.push({ role: "assistant", content: turn.text }, ...response.messages);
+      const prompt = this.#next(messages, turn, response);
+      if (!fits(this.#player, prompt, this.#episode))
+        return { turns, grade: await (this.#episode.tooLong as () => Promise<Grade>)() };
       turn = await this.#answer(prompt, turns.length);
       turns.push(turn);
     }
+  }
+
+  /** The prompt after a reply; `messages` becomes the conversation that it asks to go on with. */
+  #next(messages: ChatMessage[], turn: RolloutTurn, { messages: said, isFresh }: Reply): Int32Array {
+    if (isFresh) {
+      messages.splice(0, messages.length, ...said);
+      return encodeFresh(this.#player, messages, this.#episode);
+    }
+    const { renderer, templateKwargs } = this.#player;
+    const tools = this.#episode.tools ? { tools: this.#episode.tools } : {};
+    const prompt = renderer.extend({ messages, ...tools }, turn, said, { template_kwargs: templateKwargs });
+    messages.push({ role: "assistant", content: turn.text }, ...said);
+    return prompt;
   }
 
   async #answer(prompt: Int32Array, turn: number): Promise<RolloutTurn> {

@@ -1,0 +1,159 @@
+/**
+ * Tool calls in what a model said, in the form that its chat template teaches it. Parsed strictly: what is opened and not closed,
+ * or is no JSON object, is a fault that the model is told of, never a guess.
+ */
+import { isRecord } from "../../datasets/row.ts";
+import { messageOf } from "../../diagnostic.ts";
+
+export type ToolFormat = "auto" | "hermes" | "qwen_xml" | "llama" | "bash_block";
+
+export interface ToolCall {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+}
+
+export interface ParsedAnswer {
+  /** In the order in which they were written. */
+  readonly calls: readonly ToolCall[];
+  /** One sentence each. */
+  readonly faults: readonly string[];
+  /** Whether what answers them is a message of the tool; otherwise it is the user's. */
+  readonly isToolForm: boolean;
+}
+
+const NONE: ParsedAnswer = { calls: [], faults: [], isToolForm: true };
+
+/** `auto`: tags where there are some, then Llama's bare JSON, then a block of bash at the end. */
+export function parseCalls(text: string, format: ToolFormat): ParsedAnswer {
+  const said = withoutThinking(text);
+  if (format === "llama") return llama(said) ?? NONE;
+  if (format === "bash_block") return bashBlock(said);
+  if (format !== "auto" || said.includes("<tool_call>")) return tagged(said, format);
+  return llama(said) ?? bashBlock(said);
+}
+
+/** What is thought is not said; thinking that does not end is all there is. */
+function withoutThinking(text: string): string {
+  const closed = text.replace(/^[\s\S]*?<\/think>/, "");
+  const open = closed.indexOf("<think>");
+  return open < 0 ? closed : closed.slice(0, open);
+}
+
+function tagged(text: string, format: ToolFormat): ParsedAnswer {
+  const calls: ToolCall[] = [];
+  const faults: string[] = [];
+  let rest = text;
+  for (let at = rest.indexOf("<tool_call>"); at >= 0; at = rest.indexOf("<tool_call>")) {
+    const body = rest.slice(at + "<tool_call>".length);
+    const end = body.indexOf("</tool_call>");
+    if (end < 0) {
+      faults.push("A <tool_call> is not closed by </tool_call>.");
+      break;
+    }
+    const inner = body.slice(0, end).trim();
+    const isXml = inner.startsWith("<function=");
+    const isOther = (isXml && format === "hermes") || (!isXml && format === "qwen_xml");
+    const read = isOther
+      ? `A call has another form than this model's (${format}).`
+      : isXml
+        ? xmlCall(inner)
+        : jsonCall(inner);
+    if (typeof read === "string") faults.push(read);
+    else calls.push(read);
+    rest = body.slice(end + "</tool_call>".length);
+  }
+  return { calls, faults, isToolForm: true };
+}
+
+/** `{"name": …, "arguments": {…}}`; the fault otherwise. */
+function jsonCall(text: string, key: "arguments" | "parameters" = "arguments"): ToolCall | string {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return `A tool call is no JSON: ${messageOf(error)}.`;
+  }
+  if (!isRecord(value) || typeof value.name !== "string") return 'A tool call must be a JSON object with a "name".';
+  const given = value[key];
+  if (!isRecord(given)) return `The "${key}" of the call of ${value.name} must be a JSON object.`;
+  return { name: value.name, arguments: given };
+}
+
+/** `<function=NAME><parameter=P>value</parameter></function>`; a value is JSON where it parses, else text. */
+function xmlCall(text: string): ToolCall | string {
+  const [, name, body] = /^<function=([^>\s]+)>([\s\S]*)<\/function>$/.exec(text) ?? [];
+  if (name === undefined || body === undefined) return "A <function=…> is not closed by </function>.";
+  const given: Record<string, unknown> = {};
+  const rest = body.replace(/<parameter=([^>\s]+)>\n?([\s\S]*?)\n?<\/parameter>/g, (_, key: string, value: string) => {
+    given[key] = key === "command" ? value : jsonOr(value);
+    return "";
+  });
+  if (rest.trim() !== "") return `In the call of ${name} stands something that is no <parameter=…>…</parameter>.`;
+  return { name, arguments: given };
+}
+
+function jsonOr(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/** Llama 3: the whole answer is one JSON object, perhaps after `<|python_tag|>`. Undefined where it is not meant to be one. */
+function llama(text: string): ParsedAnswer | undefined {
+  const said = text
+    .trim()
+    .replace(/^<\|python_tag\|>/, "")
+    .trim();
+  if (!/^\{\s*"(?:name|type|function|parameters)"/.test(said)) return undefined;
+  const read = jsonCall(said, "parameters");
+  return typeof read === "string"
+    ? { calls: [], faults: [read], isToolForm: true }
+    : { calls: [read], faults: [], isToolForm: true };
+}
+
+/** One block of bash, with nothing behind it: an answer that only shows a command goes on after it. */
+function bashBlock(text: string): ParsedAnswer {
+  const faults: string[] = [];
+  const openings = [...text.matchAll(/^```(?:bash|sh|shell)[ \t]*$/gm)];
+  if (openings.length === 0) return { ...NONE, isToolForm: false };
+  const [, command] = /^```(?:bash|sh|shell)[ \t]*\n([\s\S]*?)^```[ \t]*\s*$(?![\s\S])/m.exec(text) ?? [];
+  if (openings.length > 1) faults.push("There is more than one block of bash. Write one command at a time.");
+  else if (command === undefined) {
+    const isClosed = /^```(?:bash|sh|shell)[ \t]*\n[\s\S]*?^```[ \t]*$/m.test(text);
+    if (isClosed) return { ...NONE, isToolForm: false };
+    faults.push("A block of bash is not closed by ```.");
+  }
+  const calls = faults.length === 0 && command !== undefined ? [{ name: "bash", arguments: { command } }] : [];
+  return { calls, faults, isToolForm: false };
+}
+
+/** As chat-completions APIs describe it, for the model's template. */
+export const BASH_TOOL = {
+  type: "function",
+  function: {
+    name: "bash",
+    description:
+      "Runs a bash command in the sandbox and answers with its exit code, stdout and stderr. Every call is a new shell: variables and the directory do not carry over. Background processes go on.",
+    parameters: {
+      type: "object",
+      properties: { command: { type: "string", description: "The command." } },
+      required: ["command"],
+    },
+  },
+} as const;
+
+/** The command of a call; what is wrong with it otherwise. */
+export function commandOf({
+  name,
+  arguments: given,
+}: ToolCall): { readonly command: string } | { readonly error: string } {
+  if (name !== "bash") return { error: `There is no tool ${name}. There is bash.` };
+  const { command, ...others } = given;
+  if (typeof command !== "string") return { error: 'bash needs "command", a text.' };
+  const [other] = Object.keys(others);
+  if (other !== undefined) return { error: `bash has no parameter "${other}". It has "command".` };
+  if (command.includes("\0")) return { error: "A command must not contain a NUL character." };
+  return { command };
+}
