@@ -8,7 +8,7 @@ import { isBuiltinModel } from "../servers/builtin.ts";
 import { type EnsureControl, ensureServer } from "../servers/ensure.ts";
 import type { ServerRuntime } from "../servers/runtime.ts";
 import { extrasOf } from "../servers/skyrl/command.ts";
-import { ensureEnvironment } from "../servers/skyrl/environment.ts";
+import { ensureEnvironment, type PythonEnvironment } from "../servers/skyrl/environment.ts";
 import { type ServerFault, serverFaults } from "../servers/skyrl/faults.ts";
 import { countGpus } from "../servers/skyrl/gpus.ts";
 import type { SkyrlOrder } from "../servers/skyrl/order.ts";
@@ -95,15 +95,24 @@ export async function ensureSkyrl(
       healthTimeoutMs: HEALTH_TIMEOUT_MS,
       differs: (found) => (found.digest === described.digest ? undefined : "with other settings"),
       async prepare() {
-        const gpus = skyrl.settings.gpus ?? (await countGpus());
-        const recipe = recipeOf(extrasOf(skyrl.settings, gpus), skyrl.python, project.env);
-        const python = await ensureEnvironment(recipe, { env: project.env, ...control });
-        const order: SkyrlOrder = { ...described, gpus, environment: python.folder, uv: python.uv };
+        const python = await ensurePython(skyrl, project, control);
+        const order: SkyrlOrder = { ...described, gpus: python.gpus, environment: python.folder, uv: python.uv };
         return { entry: "skyrl-server", what, folder, order };
       },
     },
     control,
   );
+}
+
+/** The Python environment of a block, made if there is none, for the GPUs that it takes or that are here. */
+export async function ensurePython(
+  { settings, python }: Pick<SkyrlBlock, "settings" | "python">,
+  { env }: Pick<ProjectContext, "env">,
+  control: EnsureControl,
+): Promise<PythonEnvironment & { readonly gpus: number }> {
+  const gpus = settings.gpus ?? (await countGpus());
+  const recipe = recipeOf(extrasOf(settings, gpus), python, env);
+  return { ...(await ensureEnvironment(recipe, { env, ...control })), gpus };
 }
 
 type Described = Omit<SkyrlOrder, "gpus" | "environment" | "uv">;

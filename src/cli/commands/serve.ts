@@ -1,7 +1,7 @@
 /** `rlcli serve start|stop|token`: a server by hand. Runs start it by themselves when they need it. */
 import { fail } from "../../diagnostic.ts";
 import { connect, isManaged, type ServerSettings, serverFolder } from "../../kinds/connect.ts";
-import { isLoopback } from "../../kinds/skyrl.ts";
+import { ensurePython, isLoopback } from "../../kinds/skyrl.ts";
 import { readRuntime, stopServer } from "../../servers/runtime.ts";
 import { BLOCK_FLAGS } from "../adhoc/server.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -83,6 +83,20 @@ export async function serveToken(context: CommandContext, flags: ServeFlags): Pr
       },
     );
   context.out(`${seen.runtime.token}\n`);
+  return EXIT.done;
+}
+
+/** Makes the Python environment ahead of the first start, and prints its folder: `$(rlcli serve install)/bin/ray start --head`. */
+export async function serveInstall(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
+  refuseSpecFlags(flags);
+  const { settings, open } = await openTarget(context, withModel(flags));
+  if (!settings.skyrl)
+    fail("RL5011", `${settings.address} is ${settings.backend}: it needs no Python environment.`, {
+      address: settings.address,
+    });
+  const control = { onPhase: (text: string) => context.err(`${text}\n`), signal: context.interruption().stop };
+  const { folder } = await ensurePython(settings.skyrl, open.context, control);
+  context.out(context.isJson ? `${JSON.stringify({ formatVersion: 1, folder })}\n` : `${folder}\n`);
   return EXIT.done;
 }
 

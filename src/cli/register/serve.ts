@@ -1,19 +1,14 @@
 /** Commands that need a running server: serve, sample. */
-import { Option } from "commander";
+import { type Command, Option } from "commander";
 import type { SampleFlags } from "../commands/sample.ts";
 import type { ServeFlags } from "../commands/serve.ts";
 import type { LogsFlags } from "../commands/serve-look.ts";
 import { bindSpecOptions, nonNegative, share, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
-const registerServe: Register = (program, run) => {
-  const serve = program
-    .command("serve")
-    .summary("start and stop training servers")
-    .description("Starts and stops training servers.");
-  bindSpecOptions(serve.command("start"))
-    .summary("start the spec's server, or one for a model")
-    .argument("[server]", "name of the server, where the spec has several")
+/** The fields of a server's block, for a server without a spec. */
+function bindServerOptions(command: Command): Command {
+  return command
     .option("--base-model <model>", "without a spec: builtin:tiny, a model folder or a hub name")
     .addOption(new Option("--backend <backend>", "what runs it").choices(["embedded", "jax", "fsdp", "megatron"]))
     .option("--host <address>", "what to listen on; beyond loopback others need its key (serve token)")
@@ -31,10 +26,31 @@ const registerServe: Register = (program, run) => {
     .option("--idle-timeout <duration>", "stop after this long without use; 0s never")
     .addOption(new Option("--restart <when>", "after a crash").choices(["on_failure", "never"]))
     .option("--ray-address <address>", "Ray cluster to use: HOST:PORT or auto")
-    .option("--backend-config <json>", "settings for the backend as they are, over all others")
+    .option("--backend-config <json>", "settings for the backend as they are, over all others");
+}
+
+const registerServe: Register = (program, run) => {
+  const serve = program
+    .command("serve")
+    .summary("start and stop training servers")
+    .description("Starts and stops training servers.");
+  bindServerOptions(bindSpecOptions(serve.command("start")))
+    .summary("start the spec's server, or one for a model")
+    .argument("[server]", "name of the server, where the spec has several")
     .action((server: string | undefined, flags: ServeFlags) =>
       run(async (context) =>
         (await import("../commands/serve.ts")).serveStart(context, { ...flags, ...(server ? { server } : {}) }),
+      ),
+    );
+  bindServerOptions(bindSpecOptions(serve.command("install")))
+    .summary("make the Python environment of a SkyRL server ahead of time")
+    .description(
+      "Makes the Python environment of a jax, fsdp or megatron server, if there is none, and prints its folder.",
+    )
+    .argument("[server]", "name of the server, where the spec has several")
+    .action((server: string | undefined, flags: ServeFlags) =>
+      run(async (context) =>
+        (await import("../commands/serve.ts")).serveInstall(context, { ...flags, ...(server ? { server } : {}) }),
       ),
     );
   bindSpecOptions(serve.command("stop"))

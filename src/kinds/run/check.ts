@@ -2,8 +2,11 @@
 import { type Diagnostic, diagnostic } from "../../diagnostic.ts";
 import type { DecideContext, Upstream } from "../../kind.ts";
 import { lossNamed } from "../../losses/registry.ts";
+import { largestRank } from "../../servers/skyrl/config.ts";
 import type { SpecNode } from "../../spec.ts";
+import { ignoredSettings, SERVER_TRAITS, type ServerKind } from "../../tinker/quirks.ts";
 import { numberAt, stringAt } from "../attributes.ts";
+import { serverSettings } from "../connect.ts";
 import { partsOf } from "./identity.ts";
 import type { Kept, RunSeen } from "./observe.ts";
 import { settingsOf } from "./settings.ts";
@@ -16,7 +19,51 @@ export function checkRun(context: DecideContext<unknown, RunSeen>): readonly Dia
     const fault = stepFault(upstream(reference.to), Number(reference.selector));
     return fault === undefined ? [] : [faultAt(node, field, "RL2101", fault)];
   });
-  return stringAt(node, "type") === "rl" ? [...faults, ...backendFaults(context)] : faults;
+  const isRl = stringAt(node, "type") === "rl";
+  return [...faults, ...adapterFaults(context), ...optimizerFaults(context), ...(isRl ? backendFaults(context) : [])];
+}
+
+/** The kinds of server, as the client names them, that rlcli starts by these names. */
+const KINDS: Readonly<Record<string, ServerKind>> = {
+  embedded: "embedded",
+  jax: "skyrl-jax",
+  fsdp: "skyrl-fsdp",
+  megatron: "skyrl-megatron",
+};
+
+/** An adapter that the server has no room for, or none where it trains nothing else. */
+function adapterFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
+  const { node } = context;
+  const { server } = partsOf(context);
+  const { skyrl, backend } = serverSettings(server.node);
+  if (skyrl === undefined || !hasLoraRank(node)) return [];
+  const rank = numberAt(node, "lora_rank") as number;
+  if (rank === 0 && !SERVER_TRAITS[KINDS[backend] as ServerKind].trainsFully) {
+    const detail = `A ${backend} server trains adapters only, not the whole model (lora_rank: 0). Choose a rank of 1 or more, or train on fsdp or megatron.`;
+    return [faultAt(node, "lora_rank", "RL8011", detail)];
+  }
+  if (rank === 0 && skyrl.settings.slots > 1) {
+    const detail = `${server.node.address} holds ${skyrl.settings.slots} adapters at once, and the whole model (lora_rank: 0) can be trained only alone. Choose a rank of 1 or more, or \`slots: 1\` there.`;
+    return [faultAt(node, "lora_rank", "RL8011", detail)];
+  }
+  const limit = largestRank(skyrl.settings);
+  if (limit === undefined || rank <= limit) return [];
+  const detail = `A rank of ${rank} is over the ${limit} that ${server.node.address} has room for. Choose a smaller one, or write \`max_lora_rank: ${rank}\` there.`;
+  return [faultAt(node, "lora_rank", "RL8011", detail)];
+}
+
+const hasLoraRank = (node: SpecNode): boolean => numberAt(node, "lora_rank") !== undefined;
+
+/** Optimizer settings that the server would take and not use; of an external server that is found when the run starts. */
+function optimizerFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
+  const { node } = context;
+  const kind = KINDS[serverSettings(partsOf(context).server.node).backend];
+  if (kind === undefined) return [];
+  const { optimizer } = settingsOf(node, partsOf(context).loss);
+  return ignoredSettings(kind, optimizer).map((name) => {
+    const detail = `The ${kind.replace("skyrl-", "")} backend takes optimizer.${name} and does not use it. Leave it out, or train on a server that does.`;
+    return faultAt(node, `optimizer.${name}`, "RL8011", detail);
+  });
 }
 
 function faultAt(node: SpecNode, field: string, code: "RL2101" | "RL8011", detail: string): Diagnostic {

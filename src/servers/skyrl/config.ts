@@ -48,6 +48,12 @@ function jaxConfig(settings: SkyrlSettings, gpus: number): JsonObject {
   };
 }
 
+/** The largest rank of an adapter that the server has room for; undefined where each adapter gets what it asks for. */
+export function largestRank({ backend, maxLoraRank, backendConfig: own }: SkyrlSettings): number | undefined {
+  if (backend !== "jax") return undefined;
+  return typeof own.max_lora_rank === "number" ? own.max_lora_rank : maxLoraRank;
+}
+
 /** One process a node, each with all of the node's GPUs. */
 function jaxRay(nodes: number, gpus: number): JsonObject {
   const bundle: JsonObject = gpus === 0 ? { CPU: 1 } : { CPU: 1, GPU: gpus };
