@@ -25,7 +25,8 @@ const bundle = await rolldown({
   input: entries,
   platform: "node",
   transform: { define: { __RLCLI_VERSION__: JSON.stringify(version) } },
-  external: [/^node:/],
+  // dockerode brings native code for ssh that no bundle can hold; it is loaded from node_modules where a sandbox is needed.
+  external: [/^node:/, "dockerode"],
   logLevel: "warn",
 });
 await bundle.write({

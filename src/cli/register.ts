@@ -6,6 +6,7 @@ import type { Command } from "commander";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { bindSpecOptions, type SpecOptions } from "./options.ts";
 import { DATA_COMMANDS } from "./register/data.ts";
+import { registerEnv } from "./register/env.ts";
 import { LOOK_COMMANDS } from "./register/look.ts";
 import { RL_COMMANDS } from "./register/rl.ts";
 import { SERVE_COMMANDS } from "./register/serve.ts";
@@ -60,5 +61,6 @@ export const COMMANDS: readonly Register[] = [
   ...RL_COMMANDS,
   ...DATA_COMMANDS,
   ...SERVE_COMMANDS,
+  registerEnv,
   registerExplain,
 ];
