@@ -9,7 +9,7 @@ import { replaceable, temporaryName, writeFully } from "../../files.ts";
 import { environmentOrder } from "../../kinds/environment.ts";
 import { RUN_RECORD_VERSION } from "../../run-record.ts";
 import { differenceOf, type Regraded, type RegradeSummary, regradeAll, summarise } from "../../training/rl/regrade.ts";
-import { isLost, toLine } from "../../training/rl/rollout.ts";
+import { isLost, toLines } from "../../training/rl/rollout.ts";
 import { readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
 import { mostFrequent } from "../../training/rl/sampling.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -97,7 +97,7 @@ function rangeOf(text: string | undefined): readonly [number, number] {
 
 /** A rollout as a run keeps it, with its step and what it was worth before. */
 function lineOf(step: number, { before, after }: Regraded): object {
-  return { step, ...toLine(after), ...(isLost(before) ? {} : { before: before.reward }) };
+  return { step, ...toLines([after])[0], ...(isLost(before) ? {} : { before: before.reward }) };
 }
 
 /** Adds up steps, and remembers the largest differences only. */

@@ -9,7 +9,7 @@ import { modelFolder } from "../../kinds/model.ts";
 import type { RunOrder } from "../../run-record.ts";
 import { loadRenderer } from "../../tokens/load.ts";
 import { readRunRecord } from "../../training/progress.ts";
-import { type Attempt, type AttemptLine, fromLine, isLost, type Rollout } from "../../training/rl/rollout.ts";
+import { type Attempt, type AttemptLine, fromLines, isLost, type Rollout } from "../../training/rl/rollout.ts";
 import { readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
@@ -97,7 +97,7 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
   const model = (server && stringAt(server, "model")) ?? "";
   const { title, path, step } = await placeOf();
   if (!existsSync(path)) fail("RL9009", `${title} has no attempts here. \`rlcli eval ${name}\` measures it.`);
-  const attempts = readJsonLines<AttemptLine>(path).values.map(fromLine);
+  const attempts = fromLines(readJsonLines<AttemptLine>(path).values);
   return { title, step, attempts, modelFolder: await modelFolder(model, open.context) };
 
   async function placeOf() {

@@ -6,7 +6,7 @@ import { JsonLinesFile, readJsonLines, writeFileWhole } from "../../files.ts";
 import { RUN_RECORD_VERSION } from "../../run-record.ts";
 import { mean } from "./measure.ts";
 import { type GroupOrder, type Player, playGroup } from "./play.ts";
-import { type Attempt, isLost, type LostRollout, type Rollout, toLine } from "./rollout.ts";
+import { type Attempt, isLost, type LostRollout, type Rollout, toLines } from "./rollout.ts";
 import { mostFrequent } from "./sampling.ts";
 
 export interface EvalResult {
@@ -142,6 +142,6 @@ export function addEval(folder: string, line: EvalLine): void {
 
 /** The attempts of an eval, to look at. */
 export function writeAttempts(path: string, groups: readonly (readonly Attempt[])[]): void {
-  const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...groups.flat().map(toLine)];
+  const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...groups.flatMap(toLines)];
   writeFileWhole(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { durable: false });
 }

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { JsonLinesFile, readJsonLines } from "../../files.ts";
 import { RUN_RECORD_VERSION } from "../../run-record.ts";
-import { type Attempt, type AttemptLine, fromLine, toLine } from "./rollout.ts";
+import { type Attempt, type AttemptLine, fromLines, toLines } from "./rollout.ts";
 
 export function rolloutPath(folder: string, step: number): string {
   return join(folder, "rollouts", `${String(step).padStart(6, "0")}.jsonl`);
@@ -19,7 +19,7 @@ export function stepsWithRollouts(folder: string): readonly number[] {
 
 /** What was sampled for a step, in the order in which it ended; a torn last line counts as not written. */
 export function readRollouts(folder: string, step: number): readonly Attempt[] {
-  return readJsonLines<AttemptLine>(rolloutPath(folder, step)).values.map(fromLine);
+  return fromLines(readJsonLines<AttemptLine>(rolloutPath(folder, step)).values);
 }
 
 /** The rollouts of a step that is being sampled. */
@@ -33,7 +33,7 @@ export class RolloutFile {
 
   /** Handed to the system in one piece: a killed process leaves the whole group, or a torn line that is not read. */
   add(group: readonly Attempt[]): void {
-    this.#file.append(...group.map(toLine));
+    this.#file.append(...toLines(group));
   }
 
   /** On disk when this returns. */

@@ -37,9 +37,10 @@ export type Attempt = Rollout | LostRollout;
 
 export const isLost = (attempt: Attempt): attempt is LostRollout => "fault" in attempt;
 
-/** A turn in a file: the prompt whole, or only what was added to the tokens before it. */
+/** A turn in a file: its prompt whole, or what was added to what came before it. */
 interface TurnLine {
   readonly prompt?: readonly number[];
+  /** To the tokens of the turn before. */
   readonly added?: readonly number[];
   readonly tokens: readonly number[];
   readonly logprobs: readonly number[];
@@ -54,44 +55,60 @@ interface RolloutLine extends Omit<Rollout, "turns" | "reference"> {
 
 export type AttemptLine = RolloutLine | LostRollout;
 
-/** Numbers are written with all their digits, so that what is read is what was sampled. */
-export function toLine(attempt: Attempt): AttemptLine {
-  if (isLost(attempt)) return attempt;
-  const { turns, reference, ...rest } = attempt;
-  return {
-    ...rest,
-    turns: turns.map((turn, at) => turnLine(turn, turns[at - 1])),
-    ...(reference ? { reference: reference.map((values) => Array.from(values)) } : {}),
-  };
+/**
+ * The lines of a group. Numbers are written with all their digits, so that what is read is what was sampled. A first turn without
+ * a prompt was asked what the attempt on the line before was asked.
+ */
+export function toLines(group: readonly Attempt[]): readonly AttemptLine[] {
+  let asked: Int32Array | undefined;
+  return group.map((attempt) => {
+    if (isLost(attempt)) return attempt;
+    const { turns, reference, ...rest } = attempt;
+    const lines = turns.map((turn, at) => turnLine(turn, turns[at - 1], at === 0 ? asked : undefined));
+    asked = turns[0]?.prompt;
+    return {
+      ...rest,
+      turns: lines,
+      ...(reference ? { reference: reference.map((values) => Array.from(values)) } : {}),
+    };
+  });
 }
 
-function turnLine({ prompt, tokens, logprobs, text, stop }: RolloutTurn, before: RolloutTurn | undefined): TurnLine {
+function turnLine(
+  { prompt, tokens, logprobs, text, stop }: RolloutTurn,
+  before: RolloutTurn | undefined,
+  asked: Int32Array | undefined,
+): TurnLine {
   const said = { tokens: Array.from(tokens), logprobs: Array.from(logprobs), text, stop };
+  if (asked && (prompt === asked || (prompt.length === asked.length && startsWith(prompt, asked)))) return said;
   const known = before && joined(before);
   if (known && startsWith(prompt, known)) return { added: Array.from(prompt.subarray(known.length)), ...said };
   return { prompt: Array.from(prompt), ...said };
 }
 
-export function fromLine(line: AttemptLine): Attempt {
-  if ("fault" in line) return line;
-  const { turns: lines, reference, ...rest } = line;
-  const turns: RolloutTurn[] = [];
-  for (const { prompt, added, tokens, logprobs, text, stop } of lines) {
-    const before = turns.at(-1);
-    const asked = prompt ?? [...(before ? joined(before) : []), ...(added ?? [])];
-    turns.push({
-      prompt: Int32Array.from(asked),
-      tokens: Int32Array.from(tokens),
-      logprobs: Float32Array.from(logprobs),
-      text,
-      stop,
-    });
-  }
-  return {
-    ...rest,
-    turns,
-    ...(reference ? { reference: reference.map((values) => Float32Array.from(values)) } : {}),
-  };
+/** Attempts from their lines, in order. */
+export function fromLines(lines: readonly AttemptLine[]): readonly Attempt[] {
+  let asked: Int32Array = new Int32Array();
+  return lines.map((line) => {
+    if ("fault" in line) return line;
+    const { turns: written, reference, ...rest } = line;
+    const turns: RolloutTurn[] = [];
+    for (const { prompt, added, tokens, logprobs, text, stop } of written) {
+      const before = turns.at(-1);
+      const whole = prompt
+        ? Int32Array.from(prompt)
+        : before
+          ? Int32Array.from([...joined(before), ...(added ?? [])])
+          : asked;
+      turns.push({ prompt: whole, tokens: Int32Array.from(tokens), logprobs: Float32Array.from(logprobs), text, stop });
+    }
+    asked = turns[0]?.prompt ?? asked;
+    return {
+      ...rest,
+      turns,
+      ...(reference ? { reference: reference.map((values) => Float32Array.from(values)) } : {}),
+    };
+  });
 }
 
 function joined({ prompt, tokens }: Turn): Int32Array {

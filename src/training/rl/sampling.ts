@@ -6,7 +6,7 @@ import type { Sampler } from "../../tinker/sampler.ts";
 import type { RlContext } from "./context.ts";
 import { type GroupRules, type JudgedGroup, judgeGroup } from "./groups.ts";
 import { type GroupOrder, type Player, playGroup, withoutSign } from "./play.ts";
-import { type Attempt, isLost, type LostRollout, type Rollout, toLine } from "./rollout.ts";
+import { type Attempt, isLost, type LostRollout, type Rollout, toLines } from "./rollout.ts";
 import { RolloutFile, readRollouts, rolloutPath, setAside } from "./rollout-files.ts";
 import { segmentsOf } from "./segments.ts";
 
@@ -118,7 +118,7 @@ export function checkLosses({ run }: RlContext, step: number): readonly LostRoll
   const { max_failure_rate } = run.rl;
   if (attempts.length === 0 || lost.length <= max_failure_rate * attempts.length) return lost;
   const faulty = new Set(lost.map(({ group }) => group));
-  const kept = attempts.filter(({ group }) => !faulty.has(group)).map(toLine);
+  const kept = toLines(attempts.filter(({ group }) => !faulty.has(group)));
   const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...kept].map((line) => `${JSON.stringify(line)}\n`);
   writeFileWhole(rolloutPath(run.deps.folder, step), lines.join(""));
   const share = Math.round((100 * lost.length) / attempts.length);

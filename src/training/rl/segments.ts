@@ -43,33 +43,49 @@ export function segmentsOf(turns: readonly Turn[]): readonly Segment[] {
   return segments;
 }
 
+/** Tokens of turns that extend each other, with room for the whole of the last. */
 class SegmentBuilder {
-  readonly #tokens: number[] = [];
-  readonly #sampled: number[] = [];
-  readonly #logprobs: number[] = [];
+  #tokens = new Int32Array(64);
+  #sampled = new Float32Array(64);
+  #logprobs = new Float32Array(64);
+  #length = 0;
 
   isExtendedBy(prompt: Int32Array): boolean {
-    if (prompt.length < this.#tokens.length) return false;
-    return this.#tokens.every((token, at) => token === prompt[at]);
+    if (prompt.length < this.#length) return false;
+    for (let at = 0; at < this.#length; at++) if (this.#tokens[at] !== prompt[at]) return false;
+    return true;
   }
 
   add({ prompt, tokens, logprobs }: Turn): void {
-    for (let at = this.#tokens.length; at < prompt.length; at++) this.#push(prompt[at] as number, 0, 0);
-    for (const [at, token] of tokens.entries()) this.#push(token, 1, logprobs[at] as number);
+    const end = prompt.length + tokens.length;
+    this.#grow(end);
+    this.#tokens.set(prompt.subarray(this.#length), this.#length);
+    this.#tokens.set(tokens, prompt.length);
+    this.#sampled.fill(1, prompt.length, end);
+    this.#logprobs.set(logprobs, prompt.length);
+    this.#length = end;
   }
 
   build(): Segment {
     return {
-      tokens: Int32Array.from(this.#tokens),
-      sampled: Float32Array.from(this.#sampled),
-      logprobs: Float32Array.from(this.#logprobs),
+      tokens: this.#tokens.slice(0, this.#length),
+      sampled: this.#sampled.slice(0, this.#length),
+      logprobs: this.#logprobs.slice(0, this.#length),
     };
   }
 
-  #push(token: number, sampled: number, logprob: number): void {
-    this.#tokens.push(token);
-    this.#sampled.push(sampled);
-    this.#logprobs.push(logprob);
+  #grow(length: number): void {
+    if (length <= this.#tokens.length) return;
+    const room = Math.max(length, this.#tokens.length * 2);
+    const tokens = new Int32Array(room);
+    tokens.set(this.#tokens);
+    this.#tokens = tokens;
+    for (const name of ["sampled", "logprobs"] as const) {
+      const values = new Float32Array(room);
+      values.set(name === "sampled" ? this.#sampled : this.#logprobs);
+      if (name === "sampled") this.#sampled = values;
+      else this.#logprobs = values;
+    }
   }
 }
 

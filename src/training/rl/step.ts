@@ -166,7 +166,16 @@ class Sending {
     const { run, lineage } = this.#context;
     const { pass, forwardMs } = await sendGradient(lineage.model, gradient, entry.seq);
     run.at("part:sent");
-    return { data: plainData(run.order.settings.loss.type, data), pass, forwardMs };
+    return { data: this.#plainData(gradient, data), pass, forwardMs };
+  }
+
+  /** The data as the loss's formula takes it: what a weight scales is in the advantages, and the weights are a mask. */
+  #plainData(gradient: Gradient, data: readonly Datum[]): readonly Datum[] {
+    const { reduction, readsRlWeights } = SERVER_TRAITS[this.#context.lineage.kind];
+    // Such a server is sent just that.
+    if (gradient.type === "fused" && reduction === "sum" && readsRlWeights) return gradient.data;
+    const plan = planStep("embedded", { name: this.#context.run.order.settings.loss.type }, data);
+    return plan.type === "send" ? plan.data : data;
   }
 
   /** Whether anybody will sample the weights after this step. */
@@ -197,10 +206,4 @@ const scoredOf = (groups: readonly JudgedGroup[]): readonly Scored[] => groups.f
 
 function penaltyOf(groups: readonly JudgedGroup[], weight: number): PenaltySettings {
   return { weight, mean: referenceDrift(groups.flatMap(({ rollouts }) => rollouts)) };
-}
-
-/** The data as the loss's formula takes it: what a weight scales is in the advantages, and the weights are a mask. */
-function plainData(loss: string, data: readonly Datum[]): readonly Datum[] {
-  const plan = planStep("embedded", { name: loss }, data);
-  return plan.type === "send" ? plan.data : data;
 }

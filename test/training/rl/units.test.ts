@@ -6,7 +6,7 @@ import { referenceDrift, rlData } from "../../../src/training/rl/batch.ts";
 import { judgeEval, passAtK } from "../../../src/training/rl/evals.ts";
 import { judgeGroup, planParts } from "../../../src/training/rl/groups.ts";
 import { measureGroups, measureParts } from "../../../src/training/rl/measure.ts";
-import { type Attempt, fromLine, type Rollout, toLine } from "../../../src/training/rl/rollout.ts";
+import { type Attempt, fromLines, type Rollout, toLines } from "../../../src/training/rl/rollout.ts";
 
 const turn = (prompt: number[], tokens: number[], logprobs = tokens.map((t) => -t / 10)) => ({
   prompt: Int32Array.from(prompt),
@@ -108,13 +108,18 @@ describe("a rollout in a file", () => {
             metrics: { a: 1 },
             reference: [Float32Array.of(-1, -2)],
           });
-          expect(fromLine(JSON.parse(JSON.stringify(toLine(whole))))).toEqual(whole);
+          const group = [whole, lost(1), { ...whole, index: 3, turns: turns.map((t) => ({ ...t, text: "other" })) }];
+          expect(fromLines(JSON.parse(JSON.stringify(toLines(group))))).toEqual(group);
         },
       ),
     );
   });
   test("names what it was lost to", () => {
-    expect(fromLine(JSON.parse(JSON.stringify(toLine(lost(1)))))).toEqual(lost(1));
+    expect(fromLines(JSON.parse(JSON.stringify(toLines([lost(1)]))))).toEqual([lost(1)]);
+  });
+  test("is written with its prompt once a group", () => {
+    const lines = toLines([rollout(0, 1), lost(1), rollout(2, 0)]);
+    expect(lines.map((line) => "turns" in line && "prompt" in line.turns[0]!)).toEqual([true, false, false]);
   });
 });
 
