@@ -14,7 +14,7 @@ export async function loadSources(files) {
   const bundle = await rolldown({
     input: entry,
     platform: "node",
-    external: [/^node:/, "@jax-js/jax"],
+    external: [/^node:/, "@jax-js/jax", "dockerode"],
     logLevel: "silent",
   });
   await bundle.write({ file: join(folder, "sources.mjs"), format: "esm" });

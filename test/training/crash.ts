@@ -16,7 +16,7 @@ export async function bundleChild(): Promise<string> {
   const bundle = await rolldown({
     input,
     platform: "node",
-    external: [/^node:/],
+    external: [/^node:/, "dockerode"],
     transform: { define },
     logLevel: "silent",
   });
