@@ -7,7 +7,8 @@ import { blockOf, datasetIdentity, doAdhoc, type WorkFlags } from "../adhoc/work
 import { adhocServer } from "../adhoc.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
 
-export interface TrainRlFlags extends EnvironmentFlags, WorkFlags {
+/** How it is trained, whatever the environment. */
+export interface RlFlags extends WorkFlags {
   readonly model?: string;
   readonly baseUrl?: string;
   /** What the server at --base-url is, for the check of the loss. */
@@ -38,6 +39,9 @@ export interface TrainRlFlags extends EnvironmentFlags, WorkFlags {
   readonly klPenalty?: number;
   readonly maxStepsOffPolicy?: number;
   readonly saveEvery?: number;
+}
+
+export interface TrainRlFlags extends EnvironmentFlags, RlFlags {
   readonly evalEvery?: number;
   readonly evalDataset?: string;
   readonly evalTasks?: number;
@@ -77,7 +81,8 @@ async function specOf(context: CommandContext, flags: TrainRlFlags, tasks: strin
   });
 }
 
-function runBlock(flags: TrainRlFlags, loss: string): object {
+/** The run, on the environment `tasks`. */
+export function runBlock(flags: RlFlags, loss: string): object {
   return blockOf({
     type: "rl",
     environment: "tasks",
@@ -104,7 +109,7 @@ function runBlock(flags: TrainRlFlags, loss: string): object {
 }
 
 /** The loss as a block where anything but its name is said. Fails with RL9003 for options that it lacks. */
-function lossBlock(flags: TrainRlFlags): Record<string, unknown> | undefined {
+export function lossBlock(flags: RlFlags): Record<string, unknown> | undefined {
   const options = {
     ...configOf(flags.lossConfig),
     ...blockOf({

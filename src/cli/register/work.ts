@@ -4,9 +4,11 @@ import type { ApplyFlags } from "../commands/apply.ts";
 import type { LockFlags } from "../commands/lock.ts";
 import type { PlanCommandFlags } from "../commands/plan.ts";
 import type { TrainFlags } from "../commands/train.ts";
+import type { TrainHarborFlags } from "../commands/train-harbor.ts";
 import type { TrainRlFlags } from "../commands/train-rl.ts";
-import { bindSpecOptions, nonNegative, positive, repeat, share, wholeNumber } from "../options.ts";
+import { anyNumber, bindSpecOptions, nonNegative, positive, repeat, share, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
+import { bindTaskOptions } from "./env.ts";
 import { bindEnvironmentOptions } from "./environment.ts";
 
 /** Commands that plan may add names to rlcli.lock. */
@@ -122,6 +124,7 @@ const registerTrain: Register = (program, run) => {
       run(async (context) => (await import("../commands/train.ts")).trainSupervised(context, flags)),
     );
   registerTrainRl(train, run);
+  registerTrainHarbor(train, run);
 };
 
 const LOSS_NAMES = ["importance_sampling", "ppo", "cispo", "dro", "gspo", "dppo"];
@@ -155,6 +158,60 @@ const registerTrainRl: Register = (train, run) => {
     .option("--detach", "leave it running in the background")
     .action((flags: TrainRlFlags) =>
       run(async (context) => (await import("../commands/train-rl.ts")).trainReinforced(context, flags)),
+    );
+};
+
+const registerTrainHarbor: Register = (train, run) => {
+  const command = train
+    .command("harbor")
+    .summary("reinforcement learning on tasks in sandboxes")
+    .description(
+      "Trains a model as an agent with a bash tool, on Harbor tasks in containers of a Docker daemon: a task's own tests are the reward. The same command again resumes; more --steps extend.",
+    )
+    .requiredOption("--dataset <tasks>", "a folder of tasks, or a dataset's name@version")
+    .option("--model <model>", "builtin:tiny, a model folder, or with --base-url a name")
+    .option("--base-url <url>", "a running Tinker server instead of the embedded one")
+    .addOption(
+      new Option("--backend <kind>", "what the server at --base-url is (default: it is asked)").choices([
+        "embedded",
+        "jax",
+        "fsdp",
+        "megatron",
+        "hosted",
+      ]),
+    );
+  bindTaskOptions(command)
+    .option("--system <text>", "instead of the usual system message")
+    .option("--max-turns <n>", "answers in one step of a task (default: 8)", wholeNumber(1))
+    .addOption(
+      new Option("--tool-format <form>", "how the model writes a call (default: auto)").choices([
+        "auto",
+        "hermes",
+        "qwen_xml",
+        "llama",
+        "bash_block",
+      ]),
+    )
+    .option("--command-timeout <duration>", "for one command (default: 120s)")
+    .option("--agent-timeout <duration>", "for one attempt, over the task's own limit")
+    .option("--max-trajectory-tokens <n>", "longest conversation in tokens (default: 32768)", wholeNumber(256))
+    .option("--output-bytes <n>", "shown of each stream of a command (default: 16384)", wholeNumber(256))
+    .addOption(
+      new Option("--on-limit <how>", "what an attempt is worth that a limit ended (default: penalty)").choices([
+        "penalty",
+        "grade",
+      ]),
+    )
+    .option("--limit-reward <x>", "with --on-limit penalty (default: -0.1)", anyNumber)
+    .option("--reward-key <name>", "which of several rewards counts");
+  bindLoss(command);
+  bindRlSteps(command);
+  command
+    .option("--dry-run", "show the plan only")
+    .option("--emit-spec", "print the spec that this command stands for")
+    .option("--detach", "leave it running in the background")
+    .action((flags: TrainHarborFlags) =>
+      run(async (context) => (await import("../commands/train-harbor.ts")).trainHarbor(context, flags)),
     );
 };
 
