@@ -10,7 +10,8 @@ import type { ServerConnection } from "../../src/training/training.ts";
 import { tinyFolder } from "./order.ts";
 
 export async function bundleChild(): Promise<string> {
-  const folder = mkdtempSync(join(tmpdir(), "rlcli-child-"));
+  // Below the project, so that packages which are not bundled are found.
+  const folder = mkdtempSync(fileURLToPath(new URL("../../node_modules/.rlcli-child-", import.meta.url)));
   const input = fileURLToPath(new URL("child.ts", import.meta.url));
   const define = { __RLCLI_VERSION__: JSON.stringify("0.0.0-test") };
   const bundle = await rolldown({
