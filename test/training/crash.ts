@@ -1,6 +1,6 @@
 /** Starts the child that can be killed (child.ts), bundled once into a temporary folder. */
 import { spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -12,6 +12,7 @@ import { tinyFolder } from "./order.ts";
 export async function bundleChild(): Promise<string> {
   // Below the project, so that packages which are not bundled are found.
   const folder = mkdtempSync(fileURLToPath(new URL("../../node_modules/.rlcli-child-", import.meta.url)));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const input = fileURLToPath(new URL("child.ts", import.meta.url));
   const define = { __RLCLI_VERSION__: JSON.stringify("0.0.0-test") };
   const bundle = await rolldown({
