@@ -35,15 +35,22 @@ export function knownConfig(settings: SkyrlSettings): JsonObject {
   return { ...known, ...settings.backendConfig };
 }
 
+/**
+ * A batch of samples is split over the shards, and SkyRL pads it to a multiple of them only where its size is set; else the first
+ * sample whose number they do not divide ends the engine.
+ */
+const SAMPLES_A_SHARD = 16;
+
 /** One adapter more than slots: SkyRL keeps the first for the base model. */
 function jaxConfig(settings: SkyrlSettings, gpus: number): JsonObject {
   const { slots, maxLoraRank, tensorParallel, nodes } = settings;
-  const devices = Math.max(gpus, 1) * nodes;
+  const shards = (Math.max(gpus, 1) * nodes) / tensorParallel;
   return {
     max_lora_adapters: slots + 1,
     max_lora_rank: maxLoraRank,
     tensor_parallel_size: tensorParallel,
-    fully_sharded_data_parallel_size: devices / tensorParallel,
+    fully_sharded_data_parallel_size: shards,
+    ...(shards > 1 ? { sample_max_num_sequences: shards * SAMPLES_A_SHARD } : {}),
     ...(usesRay(settings) ? jaxRay(nodes, gpus) : {}),
   };
 }

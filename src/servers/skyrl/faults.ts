@@ -3,7 +3,7 @@
  * field of the server's block where it can be mended.
  */
 import { didYouMean } from "../../suggest.ts";
-import { ownConfig, trainingGpus } from "./config.ts";
+import { backendConfig, ownConfig, trainingGpus } from "./config.ts";
 import type { SkyrlSettings } from "./settings.ts";
 
 export interface ServerFault {
@@ -13,7 +13,7 @@ export interface ServerFault {
 }
 
 export function serverFaults(settings: SkyrlSettings): readonly ServerFault[] {
-  return [...deviceFaults(settings), ...nodeFaults(settings), ...configFaults(settings)];
+  return [...deviceFaults(settings), ...nodeFaults(settings), ...configFaults(settings), ...paddingFaults(settings)];
 }
 
 function deviceFaults({ backend, gpus, tensorParallel, slots, gpuMemory }: SkyrlSettings): readonly ServerFault[] {
@@ -52,6 +52,17 @@ function nodeFaults({ nodes, rayAddress }: SkyrlSettings): readonly ServerFault[
       detail: `A server over ${nodes} nodes needs a Ray cluster that joins them. Run \`ray start --head --port 6379\` on one node and \`ray start --address THAT_NODE:6379\` on the others, run rlcli on one of them, and write \`ray: { address: THAT_NODE:6379 }\`.`,
     },
   ];
+}
+
+function paddingFaults(settings: SkyrlSettings): readonly ServerFault[] {
+  if (settings.backend !== "jax" || settings.gpus === undefined) return [];
+  const { fully_sharded_data_parallel_size: shards, sample_max_num_sequences: samples } = backendConfig(
+    settings,
+    settings.gpus,
+  );
+  if (typeof shards !== "number" || typeof samples !== "number" || !(shards > 1) || samples % shards === 0) return [];
+  const detail = `Batches of ${samples} samples (sample_max_num_sequences) cannot be split over ${shards} shards, which ends SkyRL's engine. Choose a multiple of ${shards}.`;
+  return [{ field: "backend_config", detail }];
 }
 
 /** JaxBackendConfig of the pinned commit; SkyRL refuses all others. */

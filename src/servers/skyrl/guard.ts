@@ -69,14 +69,21 @@ while child.poll() is None and not asked:
     if reader in readable and any(n != signal.SIGCHLD for n in os.read(reader, 512)):
         asked = True
 
+def wait(seconds, is_over):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not is_over():
+        time.sleep(0.05)
+
+
 if child.poll() is None:
     try:
         os.killpg(child.pid, signal.SIGTERM)
     except OSError:
         pass
-    deadline = time.monotonic() + GRACE
-    while time.monotonic() < deadline and (child.poll() is None or ours()):
-        time.sleep(0.05)
+    wait(GRACE, lambda: child.poll() is not None)
+# What is outside of the group, or had no word yet.
+end(ours(), signal.SIGTERM)
+wait(2, lambda: child.poll() is not None and not ours())
 sweep()
 code = child.wait()
 sys.exit(code if code >= 0 else 128 - code)

@@ -69,7 +69,13 @@ const CONFIGS: Record<string, { of: Partial<SkyrlSettings>; is: object }> = {
   },
   "jax 1x8, tp 2": {
     of: { backend: "jax", tensorParallel: 2, slots: 7, maxLoraRank: 64 },
-    is: { max_lora_adapters: 8, max_lora_rank: 64, tensor_parallel_size: 2, fully_sharded_data_parallel_size: 4 },
+    is: {
+      max_lora_adapters: 8,
+      max_lora_rank: 64,
+      tensor_parallel_size: 2,
+      fully_sharded_data_parallel_size: 4,
+      sample_max_num_sequences: 64,
+    },
   },
   "jax over two CPU processes of a cluster": {
     of: { backend: "jax", gpus: 0, nodes: 2, slots: 3, ...ray },
@@ -78,6 +84,7 @@ const CONFIGS: Record<string, { of: Partial<SkyrlSettings>; is: object }> = {
       max_lora_rank: 32,
       tensor_parallel_size: 1,
       fully_sharded_data_parallel_size: 2,
+      sample_max_num_sequences: 32,
       use_ray: true,
       num_processes: 2,
       ray_pg_bundles: [{ CPU: 1 }, { CPU: 1 }],
@@ -91,6 +98,7 @@ const CONFIGS: Record<string, { of: Partial<SkyrlSettings>; is: object }> = {
       max_lora_rank: 32,
       tensor_parallel_size: 1,
       fully_sharded_data_parallel_size: 16,
+      sample_max_num_sequences: 256,
       use_ray: true,
       num_processes: 2,
       ray_pg_bundles: [
@@ -154,6 +162,11 @@ const FAULTS: Record<string, { of: Partial<SkyrlSettings>; field: string; says: 
     says: /at least 4 GPUs/,
   },
   "memory of no GPU": { of: { backend: "jax", gpus: 0, gpuMemory: 0.5 }, field: "gpu_memory", says: /no GPU memory/ },
+  "batches that the shards do not divide": {
+    of: { backend: "jax", gpus: 4, backendConfig: { sample_max_num_sequences: 6 } },
+    field: "backend_config",
+    says: /Choose a multiple of 4/,
+  },
   "a key that jax does not have": {
     of: { backend: "jax", backendConfig: { max_lora_adaptors: 3 } },
     field: "backend_config",
