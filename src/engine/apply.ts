@@ -115,9 +115,16 @@ async function applyOne(input: ApplyInput, change: Change, records: Map<Address,
     if (change.busy && change.action === "none") return await attachTo(input, kind, change, records, undefined);
     return await inTurn(input, kind, change, records);
   } catch (error) {
+    if (isInterruption(error, input)) return { status: "interrupted", diagnostics: [] };
     if (error instanceof RlcliError) return { status: "failed", diagnostics: error.diagnostics };
     throw error;
   }
+}
+
+/** What a kind without a safe point of its own (an import, a measurement) ends with when it is told to stop. */
+function isInterruption(error: unknown, { stop, kill }: ApplyInput): boolean {
+  const isAbort = error instanceof Error && error.name === "AbortError";
+  return [stop, kill].some((signal) => signal.aborted && (isAbort || error === signal.reason));
 }
 
 /** How long another apply may hold an address before this one gives up on it. */

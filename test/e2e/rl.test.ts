@@ -147,7 +147,22 @@ describe("a project of reinforcement learning", () => {
     expect(project.ok("run", "finish", "agent", "--at", "3")).toContain("was already");
     const info = JSON.parse(project.ok("run", "info", "agent", "--json"));
     expect(info.checkpoints.filter((c: { final?: unknown }) => c.final)).toMatchObject([{ step: 3 }]);
+    expect(project.ok("checkpoint", "list", "agent")).toMatch(/run\.agent@3 .*\(final(, best)?, deployment\.live\)/);
     expect(project.ok("run", "list")).toMatch(/run\.agent {2}rl {2}ready/);
+  });
+
+  // Last, since the server still computes what it was asked for.
+  test("Ctrl-C in a measurement is no bug of ours", async () => {
+    const size = ["--samples", "512", "--max-tokens", "64"];
+    const measuring = project.start("eval", "--run", "agent", "--dataset", "sums.jsonl", "--env", "match", ...size);
+    await new Promise<void>((resolve) => {
+      measuring.stderr?.on("data", (chunk) => String(chunk).includes("512 answers each") && resolve());
+    });
+    measuring.kill("SIGINT");
+    const { code, err } = await measuring.ended;
+    expect(code).toBe(1);
+    expect(err).toContain("Interrupted");
+    expect(err).not.toMatch(/^\s+at /m);
   });
 });
 

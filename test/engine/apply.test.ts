@@ -111,6 +111,18 @@ describe("applyChanges", () => {
     expect(counts).toMatchObject({ done: 2, skipped: 3 });
   });
 
+  test("work that a stop cuts off is interrupted, not a bug of ours", async () => {
+    const [world, state, stop] = [newWorld(), newMemoryState(), new AbortController()];
+    world.before = async (address) => {
+      if (address !== "dataset.d") return undefined;
+      stop.abort();
+      throw stop.signal.reason;
+    };
+    const { counts, results } = await apply(CHAIN, world, state, { stop: stop.signal, parallelism: 1 });
+    expect(results.get("dataset.d")).toEqual({ status: "interrupted", diagnostics: [] });
+    expect(counts).toMatchObject({ done: 1, interrupted: 1, skipped: 3 });
+  });
+
   test("never more at once than parallelism and the server's slots allow", async () => {
     const [world, state] = [newWorld(), newMemoryState()];
     const blocks: Blocks = { "server.gpu": { slots: 3 }, "server.cpu": { slots: 1 } };

@@ -4,11 +4,14 @@ import { fail, RlcliError } from "../../diagnostic.ts";
 import { shortDigest } from "../../digest.ts";
 import { refresh } from "../../engine/refresh.ts";
 import type { Observation } from "../../kind.ts";
+import { deploymentResults } from "../../kinds/deployment-record.ts";
 import { type Doomed, findDoomed, pruneDoomed } from "../../kinds/prune.ts";
 import { kinds } from "../../kinds/registry.ts";
 import { type Kept, observeRun, type RunSeen, runsWithRecords } from "../../kinds/run/observe.ts";
 import { withLease } from "../../state/lease.ts";
+import type { StateRecord } from "../../state-record.ts";
 import { didYouMean } from "../../suggest.ts";
+import { bestCheckpoint } from "../../training/checkpoints.ts";
 import { confirm } from "../confirm.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
@@ -68,6 +71,8 @@ export async function checkpointList(
             training: checkpoint.training,
             ...(checkpoint.sampler ? { sampler: checkpoint.sampler } : {}),
             isFinal: checkpoint.final !== undefined,
+            isBest: bestCheckpoint(incarnation.durable) === checkpoint,
+            deployments: deploymentsAt(records, checkpoint.training),
           })),
         ),
   );
@@ -79,12 +84,21 @@ export async function checkpointList(
   for (const row of rows) {
     const isForgotten = !records.has(row.address) && !open.spec?.nodes.has(row.address);
     const past = isForgotten ? "forgotten" : row.isCurrent ? "" : "earlier generation";
-    const marks = [row.isFinal ? "final" : "", past].filter(Boolean).join(", ");
+    const words = [row.isFinal ? "final" : "", row.isBest ? "best" : "", ...row.deployments, past];
+    const marks = words.filter(Boolean).join(", ");
     context.out(
       `${row.address}@${row.step}  ${row.generation}/${row.incarnation}  ${row.sampler ?? row.training}${marks ? `  (${marks})` : ""}\n`,
     );
   }
   return EXIT.done;
+}
+
+/** Deployments that point at a checkpoint now. */
+function deploymentsAt(records: ReadonlyMap<Address, StateRecord>, training: string): readonly Address[] {
+  return [...records.values()]
+    .filter(({ address }) => address.startsWith("deployment."))
+    .filter((record) => deploymentResults(record)?.training === training)
+    .map(({ address }) => address);
 }
 
 export interface PruneFlags extends Partial<SpecOptions> {

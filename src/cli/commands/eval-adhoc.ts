@@ -14,6 +14,7 @@ import { datasetIdentity, optionsFor } from "../adhoc/work.ts";
 import { adhocSpec } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { type EvalFlags, showEvals } from "../evals.ts";
+import { interruptible } from "../interruptible.ts";
 import { askedWeights, openTarget } from "../target.ts";
 import type { ShownEval } from "../views/eval.ts";
 import { carryOut } from "./apply.ts";
@@ -33,22 +34,25 @@ export async function evaluateAdhoc(context: CommandContext, flags: Flags): Prom
     order.address.slice("eval.".length),
     shortDigest(digestJson({ what, ...order })),
   );
-  const result = await measure({
-    address: order.address,
-    order,
-    server: target.settings,
-    weights: asked?.weights,
-    step: asked?.step ?? 0,
-    folder: attempts,
-    project: target.open.context,
-    signal: context.interruption().stop,
-    onPhase: (text) => context.err(`${text}\n`),
+  return interruptible(context, async (signal) => {
+    const result = await measure({
+      address: order.address,
+      order,
+      server: target.settings,
+      weights: asked?.weights,
+      step: asked?.step ?? 0,
+      folder: attempts,
+      project: target.open.context,
+      signal,
+      onPhase: (text) => context.err(`${text}\n`),
+    });
+    const thresholds: ShownEval["thresholds"] =
+      flags.minReward === undefined ? {} : { reward: { min: flags.minReward } };
+    const verdict = judgeBy(thresholds, result);
+    showEvals(context, [{ name: flags.dataset, what, result, thresholds, ...verdict }]);
+    if (!context.isJson) context.out(context.style.dim(`  ${join(attempts, "attempts.jsonl")} has the answers\n`));
+    return verdict.passed ? EXIT.done : EXIT.failed;
   });
-  const thresholds: ShownEval["thresholds"] = flags.minReward === undefined ? {} : { reward: { min: flags.minReward } };
-  const verdict = judgeBy(thresholds, result);
-  showEvals(context, [{ name: flags.dataset, what, result, thresholds, ...verdict }]);
-  if (!context.isJson) context.out(context.style.dim(`  ${join(attempts, "attempts.jsonl")} has the answers\n`));
-  return verdict.passed ? EXIT.done : EXIT.failed;
 }
 
 /** The environment as a spec of its own would have it, its tasks imported, and how it is sampled. */

@@ -13,6 +13,7 @@ import { isLost, toLines } from "../../training/rl/rollout.ts";
 import { readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
 import { mostFrequent } from "../../training/rl/sampling.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { interruptible } from "../interruptible.ts";
 import type { SpecOptions } from "../options.ts";
 import { openRun, type RunPlace } from "../run-record.ts";
 import { renderRegrade } from "../views/regrade.ts";
@@ -50,24 +51,25 @@ export async function regrade(context: CommandContext, name: string, flags: Regr
   const environment = environmentNow(place, order.rl?.environment as EnvironmentOrder);
   const steps = chosenSteps(place, flags);
   const { cacheFolder, env } = place.open.context;
-  const { kill, stop } = context.interruption();
-  const signal = AbortSignal.any([kill, stop]);
-  const opened = await openEnvironment(environment, { folder: environment.folder, cacheFolder, env });
-  const out = flags.output === undefined ? undefined : new WholeFile(resolve(context.cwd, flags.output));
-  const report = new Report();
-  try {
-    for (const step of steps) {
-      const regraded = await regradeAll(opened, readRollouts(place.folder, step), signal);
-      report.add(step, regraded);
-      out?.add(regraded.map((one) => lineOf(step, one)));
+  return interruptible(context, async (signal) => {
+    const opened = await openEnvironment(environment, { folder: environment.folder, cacheFolder, env });
+    const out = flags.output === undefined ? undefined : new WholeFile(resolve(context.cwd, flags.output));
+    const report = new Report();
+    try {
+      for (const step of steps) {
+        signal.throwIfAborted();
+        const regraded = await regradeAll(opened, readRollouts(place.folder, step), signal);
+        report.add(step, regraded);
+        out?.add(regraded.map((one) => lineOf(step, one)));
+      }
+      out?.finish();
+    } finally {
+      out?.close();
+      await opened.close();
     }
-    out?.finish();
-  } finally {
-    out?.close();
-    await opened.close();
-  }
-  show(context, place.address, report, flags.output);
-  return EXIT.done;
+    show(context, place.address, report, flags.output);
+    return EXIT.done;
+  });
 }
 
 /** The environment that the spec gives the run now, on the tasks that the run was asked. */
