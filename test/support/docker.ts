@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import Docker from "dockerode";
 import { type DockerHost, type DockerOptions, openDocker } from "../../src/environments/sandbox/docker.ts";
+import { MANAGED, RUN } from "../../src/environments/sandbox/labels.ts";
 
 export const HARBOR_FIXTURES = new URL("../fixtures/harbor/", import.meta.url).pathname;
 
@@ -22,28 +23,30 @@ export async function findDocker(): Promise<Docker | undefined> {
   return undefined;
 }
 
-/** Names of all there is on a daemon but named images, to be compared before and after. */
-export async function inventory(docker: Docker) {
-  const containers = await docker.listContainers({ all: true });
-  const networks = await docker.listNetworks();
-  const { Volumes: volumes } = await docker.listVolumes();
-  const dangling = await docker.listImages({ filters: JSON.stringify({ dangling: ["true"] }) });
+/** What is there of one run, and of what nobody but us could have made: other tests use the same daemon at the same time. */
+export async function leftovers(docker: Docker, run: string) {
+  const containers = await docker.listContainers({ all: true, filters: { label: [`${RUN}=${run}`] } });
+  const networks = await docker.listNetworks({ filters: { label: [MANAGED] } });
+  const { Volumes: volumes } = await docker.listVolumes({ filters: JSON.stringify({ label: [MANAGED] }) });
+  const dangling = await docker.listImages({ filters: JSON.stringify({ dangling: ["true"], label: [MANAGED] }) });
   return {
-    containers: containers.map(({ Names }) => Names[0]).sort(),
-    networks: networks.map(({ Name }) => Name).sort(),
-    volumes: (volumes ?? []).map(({ Name }) => Name).sort(),
-    dangling: dangling.map(({ Id }) => Id).sort(),
+    containers: containers.map(({ Names }) => Names[0]),
+    networks: networks.map(({ Name }) => Name),
+    volumes: (volumes ?? []).map(({ Name }) => Name),
+    dangling: dangling.map(({ Id }) => Id),
   };
 }
+
+export const NOTHING = { containers: [], networks: [], volumes: [], dangling: [] };
 
 export interface TestHost {
   readonly host: DockerHost;
   close(): Promise<void>;
 }
 
-export async function openTestHost(options: Partial<DockerOptions> = {}): Promise<TestHost> {
+export async function openTestHost(run: string, options: Partial<DockerOptions> = {}): Promise<TestHost> {
   const cacheFolder = mkdtempSync(join(tmpdir(), "rlcli-docker-"));
-  const host = await openDocker({ env: {}, cacheFolder, project: "test", run: "test", concurrency: 4, ...options });
+  const host = await openDocker({ env: {}, cacheFolder, project: "test", run, concurrency: 4, ...options });
   const close = async () => {
     await host.close();
     rmSync(cacheFolder, { recursive: true, force: true });

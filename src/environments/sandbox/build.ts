@@ -115,7 +115,7 @@ class Build {
       });
     } catch (error) {
       signal?.throwIfAborted();
-      if (statusOf(error) === undefined && isConnectionLost(error))
+      if (!limit.aborted && statusOf(error) === undefined && isConnectionLost(error))
         fail("RL7303", `The daemon ended while the image of ${label} was built: ${wordsOf(error)}.`, { cause: error });
       const why = limit.aborted ? `it took longer than ${timeoutMs / 1000} s` : wordsOf(error);
       const last = this.#lines.slice(-TOLD_LINES).map((line) => `\n  ${line}`);

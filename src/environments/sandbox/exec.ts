@@ -88,6 +88,7 @@ class Running {
       const how = await Promise.race([ended, late, aborted]);
       const hasTimedOut = how === "late" || how === "aborted";
       if (hasTimedOut) await this.#kill(ended);
+      if (hasTimedOut) for (const one of this.#streams) one.end();
       signal?.throwIfAborted();
       const exitCode = hasTimedOut ? TIMED_OUT : (this.#streams[0].value ?? (await this.#exitCode(exec)));
       const [stdout, stderr] = this.#outs.map((out) => out.output()) as [

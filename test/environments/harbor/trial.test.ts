@@ -7,7 +7,7 @@ import { folderOutput } from "../../../src/environments/harbor/artifacts.ts";
 import { checkTrial } from "../../../src/environments/harbor/oracle.ts";
 import { loadTask } from "../../../src/environments/harbor/task.ts";
 import { Trial, type TrialDeps } from "../../../src/environments/harbor/trial.ts";
-import { findDocker, HARBOR_FIXTURES, inventory, openTestHost, type TestHost } from "../../support/docker.ts";
+import { findDocker, HARBOR_FIXTURES, leftovers, NOTHING, openTestHost, type TestHost } from "../../support/docker.ts";
 
 const docker = await findDocker();
 const signal = new AbortController().signal;
@@ -23,16 +23,14 @@ const settings: TrialDeps["settings"] = {
 
 describe.skipIf(!docker)("trials of tasks on a Docker daemon (skipped where none runs)", () => {
   let opened: TestHost;
-  let before: Awaited<ReturnType<typeof inventory>>;
   const scratch = mkdtempSync(join(tmpdir(), "harbor-trial-"));
   beforeAll(async () => {
-    before = await inventory(docker!);
-    opened = await openTestHost();
+    opened = await openTestHost("trial.test");
   });
   afterAll(async () => {
     await opened.close();
     rmSync(scratch, { recursive: true, force: true });
-    expect(await inventory(docker!)).toEqual(before);
+    expect(await leftovers(docker!, "trial.test")).toEqual(NOTHING);
   });
 
   async function run(folder: string, agent: "oracle" | "nop", more: Partial<TrialDeps> = {}) {
@@ -108,7 +106,7 @@ describe.skipIf(!docker)("trials of tasks on a Docker daemon (skipped where none
       expect(result.status).toBe("rejected");
       expect(String((result as PromiseRejectedResult).reason)).toMatch(/RL7302[\s\S]*42/);
     }
-    expect((await inventory(docker!)).dangling).toEqual(before.dangling);
+    expect(await leftovers(docker!, "trial.test")).toMatchObject({ dangling: [] });
   });
 
   test("a reward that the agent planted is gone before the tests, also as a folder or a link", async () => {
