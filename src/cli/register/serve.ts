@@ -97,6 +97,16 @@ const registerServe: Register = (program, run) => {
     );
 };
 
+const registerDoctor: Register = (program, run) => {
+  program
+    .command("doctor")
+    .summary("look at what this machine can run")
+    .description(
+      "Looks at Python, uv, the CUDA driver, GPUs, memory, disk, ports and Docker, and says what each backend lacks. Starts and downloads nothing.",
+    )
+    .action(() => run(async (context) => (await import("../commands/doctor.ts")).doctor(context)));
+};
+
 const registerSample: Register = (program, run) => {
   bindSpecOptions(program.command("sample"))
     .summary("ask a run, a checkpoint or a base model")
@@ -120,4 +130,4 @@ const registerSample: Register = (program, run) => {
     );
 };
 
-export const SERVE_COMMANDS: readonly Register[] = [registerSample, registerServe];
+export const SERVE_COMMANDS: readonly Register[] = [registerSample, registerServe, registerDoctor];
