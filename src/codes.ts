@@ -486,6 +486,11 @@ export const CODES = table({
     explanation:
       "SkyRL's processes ended while the server was in use, too often to be started again. The message quotes the errors of its log. Runs resume from their last checkpoint when it is started again.",
   },
+  RL5025: {
+    summary: "Remote machine cannot be used",
+    explanation:
+      "The machine that a server's `host: user@machine` names cannot be reached over ssh without a password, lacks uv, or the Python environment could not be made there. The message quotes what ssh or uv said.",
+  },
   RL7101: {
     summary: "Task row lacks a field",
     explanation:

@@ -3,11 +3,13 @@ import { accessSync, constants } from "node:fs";
 import { type Address, parseAddress } from "../address.ts";
 import type { ProjectContext, ReadContext } from "../kind.ts";
 import { checkpointExists, deleteCheckpoint } from "../servers/checkpoints.ts";
+import { readRuntime } from "../servers/runtime.ts";
 import type { SpecNode } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 import { stringAt } from "./attributes.ts";
 import { openClient } from "./client.ts";
 import { serverFolder, serverSettings } from "./connect.ts";
+import { isRemote } from "./skyrl.ts";
 
 /**
  * Tells of a checkpoint path whether it exists: true, false, or undefined where the server that keeps it cannot be asked now.
@@ -19,6 +21,9 @@ export function checkpointLister(context: ReadContext): (path: string) => Promis
   const node = context.nodeOf(server);
   if (node && stringAt(node, "backend") === "external") return externalLister(context, node);
   const folder = serverFolder(context.project.dataFolder, server);
+  // Those of a server on another machine are there: it is asked while it runs, and not started for it.
+  if (node && isRemote(stringAt(node, "host")))
+    return readRuntime(folder).state === "running" ? externalLister(context, node) : async () => undefined;
   // Another user's folder tells nothing of what is in it.
   return async (path) => (isClosed(folder) ? undefined : checkpointExists(folder, path));
 }
@@ -75,7 +80,7 @@ export interface CheckpointPlace {
 export async function deleteCheckpoints(place: CheckpointPlace, paths: readonly string[]): Promise<number> {
   const { project, server, node, signal } = place;
   if (paths.length === 0) return 0;
-  if (!node || stringAt(node, "backend") !== "external") {
+  if (!node || (stringAt(node, "backend") !== "external" && !isRemote(stringAt(node, "host")))) {
     const folder = serverFolder(project.dataFolder, server);
     return paths.filter((path) => deleteCheckpoint(folder, path)).length;
   }

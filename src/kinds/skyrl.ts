@@ -1,8 +1,10 @@
 /** The block of a SkyRL server: what it says as plain data, what of it cannot be, and the running server that follows from it. */
 import { existsSync } from "node:fs";
+import { hostname } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
+import { nameOf } from "../address.ts";
 import { diagnostic, RlcliError } from "../diagnostic.ts";
-import { digestJson } from "../digest.ts";
+import { digestJson, shortDigest } from "../digest.ts";
 import type { ProjectContext } from "../kind.ts";
 import { isBuiltinModel } from "../servers/builtin.ts";
 import { type EnsureControl, ensureServer } from "../servers/ensure.ts";
@@ -31,6 +33,9 @@ export interface SkyrlBlock {
 
 const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|::1)$/;
 export const isLoopback = (host: string): boolean => LOOPBACK.test(host);
+
+/** Whether a `host` names another machine to run on, rather than what to listen on here. */
+export const isRemote = (host: string | undefined): boolean => host?.includes("@") ?? false;
 
 const DEFAULTS = { host: "127.0.0.1", port: 8000, idleTimeoutSeconds: 600 } as const;
 
@@ -63,11 +68,18 @@ export function skyrlBlock(node: SpecNode, backend: SkyrlBackend): SkyrlBlock {
 }
 
 /** What such a block asks for that cannot be. */
-export function skyrlFaults({ skyrl, host = DEFAULTS.host }: ServerSettings): readonly ServerFault[] {
+export function skyrlFaults({ skyrl, model, host = DEFAULTS.host }: ServerSettings): readonly ServerFault[] {
   if (!skyrl) return [];
+  if (isRemote(host)) return [...serverFaults(skyrl.settings), ...remoteFaults(model, host)];
   const isOpen = skyrl.auth === "none" && !isLoopback(host);
   const detail = `Beyond loopback a server asks for its token, so \`auth: none\` cannot be had with \`host: ${host}\`. Leave \`auth\` out, or listen on 127.0.0.1.`;
   return [...serverFaults(skyrl.settings), ...(isOpen ? [{ field: "auth", detail }] : [])];
+}
+
+function remoteFaults(model: string, host: string): readonly ServerFault[] {
+  if (!isBuiltinModel(model) && !/^[.~]/.test(model)) return [];
+  const detail = `\`${model}\` is a folder of this machine, and the server runs on ${host}. Give a hub name, or the absolute path of a folder that is the same on both.`;
+  return [{ field: "model", detail }];
 }
 
 /** What SkyRL and its clients call the model: the folder where it is one here, else the hub's name. */
@@ -95,8 +107,8 @@ export async function ensureSkyrl(
       healthTimeoutMs: HEALTH_TIMEOUT_MS,
       differs: (found) => (found.digest === described.digest ? undefined : "with other settings"),
       async prepare() {
-        const python = await ensurePython(skyrl, project, control);
-        const order: SkyrlOrder = { ...described, gpus: python.gpus, environment: python.folder, uv: python.uv };
+        const place = await placeOf(server, project, control);
+        const order: SkyrlOrder = { ...described, ...place };
         return { entry: "skyrl-server", what, folder, order };
       },
     },
@@ -115,7 +127,29 @@ export async function ensurePython(
   return { ...(await ensureEnvironment(recipe, { env, ...control })), gpus };
 }
 
-type Described = Omit<SkyrlOrder, "gpus" | "environment" | "uv">;
+/** Where it runs: here, or on the machine that `host` names. */
+async function placeOf(
+  { skyrl, host, address }: ServerSettings & { readonly skyrl: SkyrlBlock },
+  project: ProjectContext,
+  control: EnsureControl,
+): Promise<Pick<SkyrlOrder, "gpus" | "environment" | "uv" | "remote">> {
+  if (!isRemote(host)) {
+    const { gpus, folder, uv } = await ensurePython(skyrl, project, control);
+    return { gpus, environment: folder, uv };
+  }
+  const { lookAtRemote, installRemote } = await import("../servers/skyrl/remote.ts");
+  const options = { host: host as string, env: project.env, ...control };
+  const machine = await lookAtRemote(options);
+  const gpus = skyrl.settings.gpus ?? machine.gpus;
+  const recipe = recipeOf(extrasOf(skyrl.settings, gpus), skyrl.python, project.env);
+  const { folder: environment, port } = await installRemote(options, machine, recipe);
+  // Of this project on this machine: others of the same name have folders of their own there.
+  const owner = shortDigest(digestJson({ machine: hostname(), folder: project.dataFolder }));
+  const folder = `${machine.data}/servers/${owner}-${nameOf(address)}`;
+  return { gpus, environment, uv: machine.uv, remote: { host: options.host, port, folder } };
+}
+
+type Described = Omit<SkyrlOrder, "gpus" | "environment" | "uv" | "remote"> & { readonly at?: string };
 
 function describe(
   server: ServerSettings & { readonly skyrl: SkyrlBlock },
@@ -124,7 +158,8 @@ function describe(
   folder: string,
 ): Described {
   const { settings, auth, tls, restarts, python } = server.skyrl;
-  const host = server.host ?? DEFAULTS.host;
+  // What runs elsewhere is forwarded to loopback here.
+  const host = isRemote(server.host) ? DEFAULTS.host : (server.host ?? DEFAULTS.host);
   const inProject = (path: string) => (isAbsolute(path) ? path : resolve(project.folder, path));
   const described = {
     folder: resolve(folder),
@@ -137,6 +172,7 @@ function describe(
     isGuarded: auth === "token" || !isLoopback(host),
     idleTimeoutSeconds: server.idleTimeoutSeconds ?? DEFAULTS.idleTimeoutSeconds,
     restarts,
+    ...(isRemote(server.host) ? { at: server.host as string } : {}),
     ...(tls ? { tls: { certificate: inProject(tls.certificate), key: inProject(tls.key) } } : {}),
   };
   return { ...described, digest: digestJson({ ...described, python }) };

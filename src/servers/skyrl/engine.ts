@@ -6,6 +6,7 @@ import { type ProcessIdentity, processIdentity } from "../../process.ts";
 import { errorLines, type RotatingLog } from "../log.ts";
 import type { LaunchCommand } from "./command.ts";
 import { GUARD, MARKER } from "./guard.ts";
+import { type RemoteLaunch, remoteCommand } from "./remote.ts";
 
 /** How an engine ended by itself. */
 export interface EngineEnd {
@@ -28,6 +29,14 @@ export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly log: RotatingLog;
+  /** Where it runs on another machine: what `remoteCommand` wants. */
+  readonly remote?: Pick<RemoteLaunch, "host" | "port" | "remotePort" | "folder">;
+}
+
+/** Program and arguments. The guard runs where SkyRL does. */
+function commandOf({ command, python, marker, env, remote }: EngineOptions): readonly string[] {
+  if (remote) return remoteCommand(command, { ...remote, marker, python, graceSeconds: GRACE_SECONDS }, env);
+  return [python, "-I", "-c", GUARD, String(GRACE_SECONDS), command.program, ...command.arguments];
 }
 
 export class Engine {
@@ -36,15 +45,16 @@ export class Engine {
   /** Resolves when nothing of it runs any more. */
   readonly ended: Promise<EngineEnd>;
 
-  constructor({ command, python, marker, env, cwd, log }: EngineOptions) {
+  constructor(options: EngineOptions) {
+    const { command, marker, env, cwd, log, remote } = options;
     const path = [...command.path, env.PATH ?? ""].join(delimiter);
-    const args = ["-I", "-c", GUARD, String(GRACE_SECONDS), command.program, ...command.arguments];
-    this.#child = spawn(python, args, {
+    const [program, ...args] = commandOf(options) as [string, ...string[]];
+    this.#child = spawn(program, args, {
       // A group of its own: a Ctrl-C in the terminal is not for it.
       detached: true,
       cwd,
       stdio: ["pipe", "pipe", "pipe"],
-      env: { ...env, ...command.environment, PATH: path, [MARKER]: marker },
+      env: remote ? { ...env } : { ...env, ...command.environment, PATH: path, [MARKER]: marker },
     });
     this.#child.stdin?.on("error", () => {});
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

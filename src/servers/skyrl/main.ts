@@ -106,20 +106,20 @@ class Supervisor {
   }
 
   #start(port: number): Engine {
-    const { folder, settings, environment, uv, servedModel: model, isLocalModel, gpus } = this.#order;
-    this.#hooks.tell({
-      t: "phase",
-      text: `loading ${this.#order.model} (${settings.backend}, ${gpus === 0 ? "CPU" : `${gpus} GPUs`})`,
-    });
-    const command = launchCommand(settings, { environment, uv, model, isLocalModel, folder, port, gpus });
+    const { folder, settings, environment, uv, servedModel: model, isLocalModel, gpus, remote } = this.#order;
+    const where = `${settings.backend}, ${gpus === 0 ? "CPU" : `${gpus} GPUs`}${remote ? `, on ${remote.host}` : ""}`;
+    this.#hooks.tell({ t: "phase", text: `loading ${this.#order.model} (${where})` });
+    const place = remote ? { folder: remote.folder, port: remote.port } : { folder, port };
+    const command = launchCommand(settings, { environment, uv, model, isLocalModel, gpus, ...place });
     this.#log.line(`starting ${command.program} ${command.arguments.join(" ")}`);
     return new Engine({
       command,
-      python: join(environment, "bin", "python"),
+      python: `${environment}/bin/python`,
       marker: resolve(folder),
       env: this.#hooks.env,
       cwd: folder,
       log: this.#log,
+      ...(remote ? { remote: { host: remote.host, port, remotePort: remote.port, folder: remote.folder } } : {}),
     });
   }
 

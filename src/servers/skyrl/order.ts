@@ -1,6 +1,15 @@
 /** What a SkyRL server's supervisor is told, as JSON in its only argument. */
 import type { SkyrlSettings } from "./settings.ts";
 
+export interface RemotePlace {
+  /** `user@machine`. */
+  readonly host: string;
+  /** SkyRL's own, on the machine's loopback. */
+  readonly port: number;
+  /** Where its database and checkpoints are. */
+  readonly folder: string;
+}
+
 export interface SkyrlOrder {
   readonly folder: string;
   /** As the spec names it. */
@@ -19,6 +28,8 @@ export interface SkyrlOrder {
   readonly port: number;
   readonly isGuarded: boolean;
   readonly tls?: { readonly certificate: string; readonly key: string };
+  /** Where it runs, if not here: environment, uv and model are then paths there. */
+  readonly remote?: RemotePlace;
   /** 0 never stops it. */
   readonly idleTimeoutSeconds: number;
   /** Whether a crash starts it again. */

@@ -56,7 +56,10 @@ export function dataHome(env: Env): string {
   return env.RLCLI_DATA ?? join(env.XDG_DATA_HOME ?? join(env.HOME ?? homedir(), ".local", "share"), "rlcli");
 }
 
+/** The name of a recipe's environment, on every machine. */
+export const environmentName = (recipe: EnvironmentRecipe): string => `skyrl-${shortDigest(digestJson(recipe))}`;
+
 /** Where the environment of a recipe is or will be. */
 export function environmentFolder(recipe: EnvironmentRecipe, env: Env): string {
-  return join(dataHome(env), "python", `skyrl-${shortDigest(digestJson(recipe as never))}`);
+  return join(dataHome(env), "python", environmentName(recipe));
 }
