@@ -54,7 +54,7 @@ export class FakeSite {
 
   start(
     block: Partial<SkyrlBlock> = {},
-    server: { idleTimeoutSeconds?: number; host?: string } = {},
+    server: { idleTimeoutSeconds?: number; host?: string; model?: string } = {},
   ): Promise<ServerRuntime> {
     const skyrl: SkyrlBlock = {
       settings: {
