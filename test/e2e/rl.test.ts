@@ -90,6 +90,7 @@ describe("a project of reinforcement learning", () => {
     expect(failed.code).toBe(1);
     expect(failed.out).toMatch(/eval\.held {2}run\.agent at step 4 {2}not passed/);
     expect(failed.out).toMatch(/reward +\d\.\d{3}.* at least 5: NO/);
+    expect(project.ok("status")).toMatch(/deployment\.live +ready .*eval\.held does not pass any more/);
     expect(failed.out).toMatch(/even +\d\.\d{3} {2}\(2 tasks\)/);
     project.edit("rlcli.yaml", "min: 5", "min: -1");
     expect(project.run(["eval", "held"]).code).toBe(0);

@@ -14,6 +14,7 @@ import { readRuntime } from "../../servers/runtime.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { StateRecord } from "../../state-record.ts";
 import { type RunProgress, readRunRecord } from "../../training/progress.ts";
+import { canonicalJson } from "../../value.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
@@ -136,14 +137,29 @@ function deploymentRow(
   const { address } = node;
   const results = deploymentResults(record);
   const failed = node.references
-    .filter(({ path, to }) => path.startsWith("requires.") && records.get(to)?.results.passed === false)
-    .map(({ to }) => to);
-  const held = failed.length > 0 ? `held: ${failed.join(" and ")} did not pass` : undefined;
+    .filter(({ path }) => path.startsWith("requires."))
+    .flatMap(({ to }) => {
+      const required = records.get(to);
+      return required?.results.passed === false ? [required] : [];
+    });
+  // Of the checkpoint that it points at already, a failed eval holds nothing back.
+  const holding = failed.filter((required) => !isSameCheckpoint(required, record));
+  const held = holding.length > 0 ? `held: ${namesOf(holding)} did not pass` : undefined;
+  const doubted = failed.filter((required) => !holding.includes(required));
+  const doubt =
+    doubted.length > 0 ? `${namesOf(doubted)} ${doubted.length > 1 ? "do" : "does"} not pass any more` : undefined;
   const back = results?.rolledBackFrom === undefined ? undefined : "rolled back by hand";
   if (!results) return { address, status: "points nowhere", detail: held ?? "" };
   const place = `${results.run} at step ${results.step}, since ${results.at.slice(0, 16).replace("T", " ")}`;
   const isHeld = held !== undefined || back !== undefined;
-  return { address, status: isHeld ? "held" : "ready", detail: [place, back, held].filter(Boolean).join("; ") };
+  return { address, status: isHeld ? "held" : "ready", detail: [place, back, held, doubt].filter(Boolean).join("; ") };
+}
+
+const namesOf = (records: readonly StateRecord[]): string => records.map(({ address }) => address).join(" and ");
+
+function isSameCheckpoint(a: StateRecord, b: StateRecord | undefined): boolean {
+  const id = "checkpoint.id";
+  return b !== undefined && canonicalJson(a.attributes[id]) === canonicalJson(b.attributes[id]);
 }
 
 export interface LogsFlags extends Partial<SpecOptions> {
