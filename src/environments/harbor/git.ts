@@ -26,7 +26,8 @@ export function cachedFolder(cacheFolder: string, { url, commit, path }: GitTask
 /** The commit that a branch or tag stands for now; HEAD where none is named. Fails with RL7207. */
 export async function resolveCommit(url: string, ref: string | undefined, signal: AbortSignal): Promise<string> {
   if (ref !== undefined && isCommit(ref)) return ref;
-  const listed = await git(["ls-remote", "--", url, ref ?? "HEAD"], undefined, signal);
+  const wanted = ref === undefined ? ["HEAD"] : [ref, `${ref}^{}`];
+  const listed = await git(["ls-remote", "--", url, ...wanted], undefined, signal);
   const lines = listed.split("\n").filter((line) => line !== "");
   // A tag's own commit stands in the line that ends in ^{}.
   const line = lines.find((one) => one.endsWith("^{}")) ?? lines[0];
