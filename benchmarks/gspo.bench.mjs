@@ -6,9 +6,9 @@
 // By default the embedded server with builtin:tiny, all weights and a LoRA adapter. Both strategies take steps in turn, each on
 // a model of its own; what disturbs the machine disturbs both. It does not measure sampling, which is the same for both. RLCLI_KEY
 // holds the key of a server at --url; only its results are written, never the key or the address.
-import { loadavg, tmpdir } from "node:os";
-import { join } from "node:path";
+import { loadavg } from "node:os";
 import { parseArgs } from "node:util";
+import { startEmbedded } from "./embedded-server.mjs";
 import { median, writeReceipt } from "./receipt.mjs";
 import { loadSources } from "./sources.mjs";
 
@@ -28,22 +28,9 @@ const PROMPT_TOKENS = 16;
 const ANSWER_TOKENS = 48;
 const LOSS = { name: "gspo", config: { clip_low_threshold: 0.8, clip_high_threshold: 1.2 } };
 
-const sources = await loadSources([
-  "src/tinker/index.ts",
-  "src/training/gradient.ts",
-  "src/tinker/quirks/probe.ts",
-  "src/servers/runtime.ts",
-]);
+const sources = await loadSources(["src/tinker/index.ts", "src/training/gradient.ts", "src/tinker/quirks/probe.ts"]);
 
-const folder = join(tmpdir(), `rlcli-bench-gspo-${process.pid}`);
-const server = flags.url
-  ? { url: flags.url, token: process.env.RLCLI_KEY }
-  : await sources.ensureEmbedded({
-      folder,
-      model: flags.model,
-      cacheFolder: join(tmpdir(), "rlcli-test-cache"),
-      slots: 8,
-    });
+const server = flags.url ? { url: flags.url, token: process.env.RLCLI_KEY } : await startEmbedded(flags.model);
 const client = new sources.TinkerClient({ baseUrl: server.url, ...(server.token ? { apiKey: server.token } : {}) });
 
 /** Answers of the model to made-up prompts, with rewards that differ within each group. */
@@ -149,5 +136,5 @@ try {
   });
 } finally {
   await client.close();
-  if (!flags.url) await sources.stopServer(folder, { force: true, timeoutMs: 5000 });
+  server.stop?.();
 }

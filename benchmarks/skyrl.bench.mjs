@@ -1,25 +1,12 @@
-// How fast is the embedded server beside a real SkyRL server with its jax backend, on the same machine and with the same client?
-//
-// One round is forward_backward of 32 rows of 64 tokens (LoRA of rank 8 on test/fixtures/tiny-qwen3), optim_step right behind it,
-// and one sample request for 16 sequences of 32 tokens from weights saved before. Both servers run all the time and take turns,
-// so that the machine's moods hit both; every shape has been compiled before. Saving fresh weights for sampling is timed apart.
-//
-// SkyRL looks for work every 100 ms and for results every 50 ms. What that costs is measured as the same round with next to
-// no work in it (one row of one token, one sampled token), and reported apart: `ratio` is end to end, `ratioWithoutFloor` has
-// each server's own smallest round taken off. Batches are small: this is not a comparison of what they do on a GPU.
-//
-// SkyRL comes from test/counterparts/setup-skyrl (RLCLI_COUNTERPARTS says where). `--check` fails below 1.3.
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { loadavg, tmpdir } from "node:os";
-import { join } from "node:path";
+import { loadavg } from "node:os";
 import { fileURLToPath } from "node:url";
 import { TinkerClient } from "../dist/tinker.js";
+import { startEmbedded } from "./embedded-server.mjs";
 import { flopsPerToken, plainRate } from "./matmul.mjs";
 import { median, writeReceipt } from "./receipt.mjs";
 import { loadSources } from "./sources.mjs";
 
-const rlcli = fileURLToPath(new URL("../bin/rlcli.js", import.meta.url));
+const _rlcli = fileURLToPath(new URL("../bin/rlcli.js", import.meta.url));
 const modelFolder = fileURLToPath(new URL("../test/fixtures/tiny-qwen3", import.meta.url));
 const [ROWS, LENGTH, SAMPLES, SAMPLE_TOKENS] = [32, 64, 16, 32];
 const RANK = 8;
@@ -28,22 +15,6 @@ const LAYERS = { attention: true, mlp: true, unembedding: false };
 const [WARM_UP, ROUNDS] = [3, 20];
 const LEAST_RATIO = 1.3;
 const VOCABULARY = 500;
-
-async function startEmbedded() {
-  const folder = mkdtempSync(join(tmpdir(), "rlcli-bench-"));
-  const run = (...words) => {
-    const { status, stderr } = spawnSync(process.execPath, [rlcli, ...words], { cwd: folder, encoding: "utf8" });
-    if (status !== 0) throw new Error(`rlcli ${words.join(" ")}: ${stderr}`);
-  };
-  run("serve", "start", "--base-model", modelFolder);
-  const path = readdirSync(folder, { recursive: true }).find((name) => String(name).endsWith("runtime.json"));
-  const { url, token } = JSON.parse(readFileSync(join(folder, String(path)), "utf8"));
-  const stop = () => {
-    run("serve", "stop", "--base-model", modelFolder, "--force");
-    rmSync(folder, { recursive: true, force: true });
-  };
-  return { url, token, stop };
-}
 
 function datum(row, length) {
   const at = (i) => (row * 37 + i * 11) % VOCABULARY;
@@ -120,7 +91,7 @@ const servers = [];
 const sources = await loadSources(["test/counterparts/skyrl.ts"]);
 if (!sources.hasSkyrl) throw new Error("SkyRL is not installed: see test/counterparts/setup-skyrl");
 try {
-  servers.push(await prepare("embedded", await startEmbedded()));
+  servers.push(await prepare("embedded", await startEmbedded(modelFolder)));
   servers.push(await prepare("skyrl", await sources.startSkyrl(modelFolder)));
   for (let i = 0; i < WARM_UP; i++) for (const server of servers) await round(server, i);
   for (const { times } of servers) for (const key of Object.keys(times)) times[key] = [];
