@@ -6,7 +6,6 @@ import { flopsPerToken, plainRate } from "./matmul.mjs";
 import { median, writeReceipt } from "./receipt.mjs";
 import { loadSources } from "./sources.mjs";
 
-const _rlcli = fileURLToPath(new URL("../bin/rlcli.js", import.meta.url));
 const modelFolder = fileURLToPath(new URL("../test/fixtures/tiny-qwen3", import.meta.url));
 const [ROWS, LENGTH, SAMPLES, SAMPLE_TOKENS] = [32, 64, 16, 32];
 const RANK = 8;
