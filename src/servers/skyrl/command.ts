@@ -1,6 +1,8 @@
 /** From a server's settings to a command line and its environment, for the pinned commit of SkyRL. Pure. */
 import { dirname, join } from "node:path";
+import type { JsonObject } from "../../value.ts";
 import { backendConfig } from "./config.ts";
+import { MARKER } from "./guard.ts";
 import { type SkyrlSettings, usesRay } from "./settings.ts";
 
 /** Where one server's things are, on the machine that it runs on. */
@@ -17,6 +19,8 @@ export interface ServerPlace {
   readonly port: number;
   /** GPUs on each node; 0 is the CPU. */
   readonly gpus: number;
+  /** What its processes are known by (`guard.ts`). */
+  readonly marker: string;
 }
 
 export interface LaunchCommand {
@@ -38,7 +42,7 @@ export function launchCommand(settings: SkyrlSettings, place: ServerPlace): Laun
     port: String(place.port),
     "checkpoints-base": join(place.folder, "checkpoints"),
     "database-url": `sqlite:///${databasePath(place.folder)}`,
-    "backend-config": JSON.stringify(backendConfig(settings, place.gpus)),
+    "backend-config": JSON.stringify(withActorEnvironment(backendConfig(settings, place.gpus), place)),
   };
   return {
     program: place.uv,
@@ -50,6 +54,20 @@ export function launchCommand(settings: SkyrlSettings, place: ServerPlace): Laun
     environment: surroundings(settings, place),
     path: [join(place.environment, "bin"), dirname(place.uv)],
   };
+}
+
+/**
+ * Workers of a cluster are started by its nodes and inherit nothing from here: they are told what they need, and get the mark by
+ * which those on this machine are found and ended with the server. Elsewhere the cluster itself ends them, some seconds later.
+ */
+function withActorEnvironment(config: JsonObject, { marker, gpus }: ServerPlace): JsonObject {
+  const { use_ray: isRay, ray_actor_options: options = {} } = config as {
+    use_ray?: boolean;
+    ray_actor_options?: JsonObject;
+  };
+  if (!isRay || options.runtime_env !== undefined) return config;
+  const variables = { [MARKER]: marker, ...(gpus === 0 ? { JAX_PLATFORMS: "cpu" } : {}) };
+  return { ...config, ray_actor_options: { ...options, runtime_env: { env_vars: variables } } };
 }
 
 function surroundings(settings: SkyrlSettings, place: ServerPlace): Readonly<Record<string, string>> {

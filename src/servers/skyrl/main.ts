@@ -110,7 +110,15 @@ class Supervisor {
     const where = `${settings.backend}, ${gpus === 0 ? "CPU" : `${gpus} GPUs`}${remote ? `, on ${remote.host}` : ""}`;
     this.#hooks.tell({ t: "phase", text: `loading ${this.#order.model} (${where})` });
     const place = remote ? { folder: remote.folder, port: remote.port } : { folder, port };
-    const command = launchCommand(settings, { environment, uv, model, isLocalModel, gpus, ...place });
+    const command = launchCommand(settings, {
+      environment,
+      uv,
+      model,
+      isLocalModel,
+      gpus,
+      marker: resolve(folder),
+      ...place,
+    });
     this.#log.line(`starting ${command.program} ${command.arguments.join(" ")}`);
     return new Engine({
       command,

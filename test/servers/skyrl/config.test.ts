@@ -1,131 +1,10 @@
-/** What SkyRL is started with, and what is refused before. Keys are held against the pinned commit's own classes in launch.test.ts. */
+/** What SkyRL is started with, and what is refused before. Keys are held against SkyRL's own classes in test/counterparts. */
 import { describe, expect, test } from "vitest";
 import { extrasOf, launchCommand } from "../../../src/servers/skyrl/command.ts";
 import { backendConfig, knownConfig } from "../../../src/servers/skyrl/config.ts";
 import { serverFaults } from "../../../src/servers/skyrl/faults.ts";
 import type { SkyrlSettings } from "../../../src/servers/skyrl/settings.ts";
-
-const settings = (changes: Partial<SkyrlSettings>): SkyrlSettings => ({
-  backend: "fsdp",
-  gpus: 8,
-  nodes: 1,
-  tensorParallel: 1,
-  maxModelLen: 16384,
-  slots: 1,
-  maxLoraRank: 32,
-  backendConfig: {},
-  ...changes,
-});
-
-const placement = (perNode: number, nodes: number) => ({
-  "trainer.placement.policy_num_gpus_per_node": perNode,
-  "trainer.placement.policy_num_nodes": nodes,
-});
-const engines = (count: number, tensorParallel: number) => ({
-  "generator.inference_engine.num_engines": count,
-  "generator.inference_engine.tensor_parallel_size": tensorParallel,
-  "generator.inference_engine.engine_init_kwargs.max_model_len": 16384,
-});
-const ray = { rayAddress: "10.0.0.1:6379" };
-
-const CONFIGS: Record<string, { of: Partial<SkyrlSettings>; is: object }> = {
-  "fsdp 1x8": { of: {}, is: { ...placement(8, 1), ...engines(8, 1) } },
-  "fsdp 1x8, tp 2": { of: { tensorParallel: 2 }, is: { ...placement(8, 1), ...engines(4, 2) } },
-  "fsdp 1x8, tp 4": { of: { tensorParallel: 4 }, is: { ...placement(8, 1), ...engines(2, 4) } },
-  "fsdp 2x8": { of: { nodes: 2, ...ray }, is: { ...placement(8, 2), ...engines(16, 1) } },
-  "fsdp 2x8, tp 4": { of: { nodes: 2, tensorParallel: 4, ...ray }, is: { ...placement(8, 2), ...engines(4, 4) } },
-  "fsdp, share of memory, native context": {
-    of: { gpus: 1, gpuMemory: 0.6, maxModelLen: 0 },
-    is: {
-      ...placement(1, 1),
-      "generator.inference_engine.num_engines": 1,
-      "generator.inference_engine.tensor_parallel_size": 1,
-      "generator.inference_engine.gpu_memory_utilization": 0.6,
-    },
-  },
-  "megatron 1x8, tp 2": {
-    of: { backend: "megatron", tensorParallel: 2 },
-    is: { ...placement(8, 1), ...engines(4, 2), "trainer.policy.megatron_config.tensor_model_parallel_size": 2 },
-  },
-  "megatron 2x8, tp 4": {
-    of: { backend: "megatron", tensorParallel: 4, nodes: 2, ...ray },
-    is: { ...placement(8, 2), ...engines(4, 4), "trainer.policy.megatron_config.tensor_model_parallel_size": 4 },
-  },
-  "megatron 1x8, four adapters: half trains, half samples": {
-    of: { backend: "megatron", tensorParallel: 2, slots: 4 },
-    is: {
-      ...placement(4, 1),
-      ...engines(2, 2),
-      "trainer.policy.megatron_config.tensor_model_parallel_size": 2,
-      "trainer.placement.colocate_all": false,
-      "trainer.policy.megatron_config.lora_config.merge_lora": false,
-      "trainer.policy.model.lora.max_loras": 4,
-      "trainer.policy.model.lora.max_cpu_loras": 4,
-    },
-  },
-  "jax on the CPU": {
-    of: { backend: "jax", gpus: 0, slots: 31 },
-    is: { max_lora_adapters: 32, max_lora_rank: 32, tensor_parallel_size: 1, fully_sharded_data_parallel_size: 1 },
-  },
-  "jax 1x8, tp 2": {
-    of: { backend: "jax", tensorParallel: 2, slots: 7, maxLoraRank: 64 },
-    is: {
-      max_lora_adapters: 8,
-      max_lora_rank: 64,
-      tensor_parallel_size: 2,
-      fully_sharded_data_parallel_size: 4,
-      sample_max_num_sequences: 64,
-    },
-  },
-  "jax over two CPU processes of a cluster": {
-    of: { backend: "jax", gpus: 0, nodes: 2, slots: 3, ...ray },
-    is: {
-      max_lora_adapters: 4,
-      max_lora_rank: 32,
-      tensor_parallel_size: 1,
-      fully_sharded_data_parallel_size: 2,
-      sample_max_num_sequences: 32,
-      use_ray: true,
-      num_processes: 2,
-      ray_pg_bundles: [{ CPU: 1 }, { CPU: 1 }],
-      ray_actor_options: { num_cpus: 1 },
-    },
-  },
-  "jax 2x8": {
-    of: { backend: "jax", nodes: 2, slots: 3, ...ray },
-    is: {
-      max_lora_adapters: 4,
-      max_lora_rank: 32,
-      tensor_parallel_size: 1,
-      fully_sharded_data_parallel_size: 16,
-      sample_max_num_sequences: 256,
-      use_ray: true,
-      num_processes: 2,
-      ray_pg_bundles: [
-        { CPU: 1, GPU: 8 },
-        { CPU: 1, GPU: 8 },
-      ],
-      ray_actor_options: { num_cpus: 1, num_gpus: 8 },
-    },
-  },
-  "the user's words last, groups as dotted keys": {
-    of: {
-      gpus: 1,
-      backendConfig: {
-        generator: { inference_engine: { num_engines: 3 } },
-        "trainer.micro_train_batch_size_per_gpu": 4,
-        "trainer.policy.fsdp_config": { cpu_offload: true },
-      },
-    },
-    is: {
-      ...placement(1, 1),
-      ...engines(1, 1),
-      "generator.inference_engine.num_engines": 3,
-      "trainer.micro_train_batch_size_per_gpu": 4,
-      "trainer.policy.fsdp_config.cpu_offload": true,
-    },
-  },
-};
+import { CONFIGS, ray, settings } from "./configs.ts";
 
 test.each(Object.entries(CONFIGS))("%s", (_, { of, is }) => {
   const given = settings(of);
@@ -204,6 +83,7 @@ describe("a command", () => {
     folder: "/project/.rlcli/servers/box",
     port: 41234,
     gpus: 0,
+    marker: "/project/.rlcli/servers/box",
   };
 
   test("has a database and checkpoints of its own, and listens on loopback", () => {
@@ -223,6 +103,16 @@ describe("a command", () => {
     ]);
     expect(environment).toMatchObject({ VIRTUAL_ENV: "/data/venv", JAX_PLATFORMS: "cpu", HF_HUB_OFFLINE: "1" });
     expect(path).toEqual(["/data/venv/bin", "/opt/uv"]);
+  });
+
+  test("tells the workers of a cluster what they do not inherit, and marks them", () => {
+    const given = settings({ backend: "jax", gpus: 0, nodes: 2, ...ray });
+    const { arguments: args } = launchCommand(given, place);
+    const { ray_actor_options: options } = JSON.parse(args.at(-1)!);
+    expect(options).toEqual({
+      num_cpus: 1,
+      runtime_env: { env_vars: { RLCLI_SERVER: "/project/.rlcli/servers/box", JAX_PLATFORMS: "cpu" } },
+    });
   });
 
   test("joins a cluster, and shares a GPU's memory", () => {
