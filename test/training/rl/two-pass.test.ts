@@ -8,6 +8,7 @@ import { TinkerClient } from "../../../src/tinker/client.ts";
 import type { Datum, Loss } from "../../../src/tinker/data.ts";
 import type { TrainingModel } from "../../../src/tinker/model.ts";
 import { planGradient, requestCounts, sendGradient } from "../../../src/training/gradient.ts";
+import { uniform } from "../../../src/training/random.ts";
 import { startTestServer, type TestServer } from "../../servers/embedded/server.ts";
 
 const STEPS = 20;
@@ -25,15 +26,10 @@ afterAll(async () => {
   await server.server.close();
 });
 
-/** Mulberry32 (Tommy Ettinger, public domain). */
+/** Numbers from a counter, the same every time. */
 function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) / 4294967296;
-  };
+  let count = 0;
+  return () => uniform(seed, 1, count++);
 }
 
 /** A batch whose sampling policy is near the uniform one that the model starts from, so that some ratios are clipped and some not. */
