@@ -1,5 +1,6 @@
 /** Several graders as one: a weighted sum, with an allowance or a price for length. */
-import type { Grade, GradeRequest, Grader, Reply } from "./grader.ts";
+import { fail } from "../diagnostic.ts";
+import { type Grade, type GradeRequest, type Grader, isReward, LARGEST_REWARD, type Reply } from "./grader.ts";
 
 export interface Part {
   readonly name: string;
@@ -18,7 +19,7 @@ export interface LengthPenalty {
 
 /**
  * The reward is Σ weight · reward over the parts, less the penalty for length. Each part's reward is a metric under its name. If a
- * part cannot judge, the whole cannot.
+ * part cannot judge, the whole cannot. Grading fails with RL7103 where the sum is out of range.
  */
 export function composeGraders(parts: readonly Part[], length?: LengthPenalty): Grader {
   const gradeAll = (some: readonly Part[], request: GradeRequest) =>
@@ -53,6 +54,11 @@ function sum(grades: readonly Grade[], parts: readonly Part[], request: GradeReq
     metrics["reward/length"] = -taken;
     reward -= taken;
   }
+  if (!isReward(reward))
+    fail(
+      "RL7103",
+      `The weighted rewards come to ${reward}; a reward is at most ${LARGEST_REWARD} in size. Lower the weights.`,
+    );
   const notes = grades.flatMap(({ note }, at) => (note === undefined ? [] : [`${parts[at]?.name}: ${note}`]));
   return { reward, metrics, ...(notes.length > 0 ? { note: notes.join("; ") } : {}) };
 }

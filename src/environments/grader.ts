@@ -23,8 +23,15 @@ export interface GradeRequest {
   readonly signal: AbortSignal;
 }
 
+/** Rewards lie between this and its negative: larger ones would overflow the 32-bit numbers that gradients are made of. */
+export const LARGEST_REWARD = 1e9;
+
+/** Whether a number can be a reward. */
+export const isReward = (value: unknown): value is number =>
+  typeof value === "number" && Math.abs(value) <= LARGEST_REWARD;
+
 export interface Grade {
-  /** Finite. */
+  /** As `isReward` has it. */
   readonly reward: number;
   /** Further numbers to log, averaged over rollouts: `extracted`, `format/boxed`, … */
   readonly metrics: Readonly<Record<string, number>>;

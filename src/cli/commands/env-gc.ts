@@ -1,8 +1,11 @@
 /** `rlcli env gc`: what is left on the daemon of sandboxes, shown and removed. */
 
+import { join } from "node:path";
 import { fail } from "../../diagnostic.ts";
 import { durationMs } from "../../duration.ts";
+import { reapBuilds } from "../../environments/sandbox/building.ts";
 import { checkDaemon, connectDaemon } from "../../environments/sandbox/daemon.ts";
+import { SHARED_FOLDER } from "../../environments/sandbox/docker.ts";
 import {
   type FoundContainer,
   type FoundImage,
@@ -12,6 +15,7 @@ import {
   removeImage,
 } from "../../environments/sandbox/reap.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { cacheFolder } from "../project.ts";
 import { gcLines } from "../views/env.ts";
 
 export interface GcFlags {
@@ -34,6 +38,7 @@ export async function envGc(context: CommandContext, flags: GcFlags): Promise<Ex
   const images = flags.images ? (await listTaskImages(docker)).filter(isOlder(flags.olderThan)) : [];
   const removed: FoundImage[] = [];
   if (!flags.dryRun) {
+    await reapBuilds(docker, join(cacheFolder(context.env), SHARED_FOLDER));
     await Promise.all(doomed.map(({ id }) => removeContainer(docker, id)));
     for (const image of images) if (await removeImage(docker, image)) removed.push(image);
   }

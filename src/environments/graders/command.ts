@@ -4,7 +4,8 @@
  *   → {"prompt": [...], "completion": "...", "row": {...}}
  *   ← 1.0                       or {"reward": 1.0, "metrics": {...}, "note": "..."}
  *
- * A program that takes too long, or ends, is killed with all it started, and another is started for the next question.
+ * A program that takes too long, prints more than that line, or ends, is killed with all it started, and another is started for
+ * the next question.
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { diagnostic, fail, messageOf, RlcliError } from "../../diagnostic.ts";
@@ -120,11 +121,16 @@ class GraderProcess {
   #read(text: string): void {
     const lines = `${this.#rest}${text}`.split("\n");
     this.#rest = lines.pop() ?? "";
-    for (const line of lines) this.#waiting?.resolve(line.replace(/\r$/, ""));
+    const [answer, more] = lines;
+    if (answer === undefined) return;
+    // Which of several lines is the answer is anybody's guess, and a late one would be taken for the next question's.
+    if (more !== undefined || !this.#waiting)
+      this.#giveUp(`printed \`${(more ?? answer).slice(0, 200)}\` beside its answer, where one line was asked for`);
+    else this.#waiting.resolve(answer.replace(/\r$/, ""));
   }
 
   #giveUp(reason: string): void {
-    this.#rejectWaiting(reason);
+    this.#end(reason);
     this.close();
   }
 

@@ -1,5 +1,6 @@
 /** Reward files as Harbor reads them: what a task's tests wrote, strictly, or why it is no verdict. */
 import { fail } from "../../diagnostic.ts";
+import { isReward, LARGEST_REWARD } from "../grader.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
 
 /** Numbers by key; a plain reward is the key `reward`. */
@@ -69,7 +70,9 @@ export function scalarOf(rewards: Rewards, key?: string): number {
   const keys = Object.keys(rewards);
   const chosen = key ?? ("reward" in rewards ? "reward" : keys.length === 1 ? (keys[0] as string) : undefined);
   const value = chosen === undefined ? undefined : rewards[chosen];
-  if (value !== undefined) return value;
+  if (isReward(value)) return value;
+  if (value !== undefined)
+    return noVerdict(`the tests gave ${value}, and a reward is at most ${LARGEST_REWARD} in size`);
   if (keys.length === 0) return noVerdict("reward.json is an object without a number");
   return noVerdict(
     `the tests gave ${keys.join(", ")}, and ${chosen === undefined ? "none of them is called `reward`" : `no \`${chosen}\``}. Say with \`reward_key\` which one counts`,

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type Docker from "dockerode";
 import { fail, RlcliError } from "../../diagnostic.ts";
+import { BuildJournal } from "./building.ts";
 import { contextEntries, contextHash, imageName, tarOf } from "./context.ts";
 import { statusOf, wordsOf } from "./daemon.ts";
 import { lockFile } from "./filelock.ts";
@@ -62,7 +63,7 @@ export class ImageStore {
     try {
       if (await this.#exists(name)) return name;
       const before = new Set((await this.#docker.listImages({ all: true })).map(({ Id }) => Id));
-      const build = new Build(this.#docker, name, order);
+      const build = new Build(this.#docker, name, order, new BuildJournal(this.#lockFolder));
       try {
         await build.run(entries);
       } catch (error) {
@@ -96,10 +97,12 @@ class Build {
   readonly #docker: Docker;
   readonly #name: string;
   readonly #order: ImageOrder;
+  readonly #journal: BuildJournal;
   readonly #lines: string[] = [];
   readonly #layers: string[] = [];
 
-  constructor(docker: Docker, name: string, order: ImageOrder) {
+  constructor(docker: Docker, name: string, order: ImageOrder, journal: BuildJournal) {
+    this.#journal = journal;
     this.#docker = docker;
     this.#name = name;
     this.#order = order;
@@ -113,6 +116,7 @@ class Build {
         if (!/requires BuildKit/.test(wordsOf(error))) throw error;
         return this.#try(entries, "2", limit);
       });
+      this.#journal.done();
     } catch (error) {
       signal?.throwIfAborted();
       if (!limit.aborted && statusOf(error) === undefined && isConnectionLost(error))
@@ -154,6 +158,8 @@ class Build {
   #note(text: string): void {
     for (const line of text.split("\n")) {
       const layer = /^ ---> ([0-9a-f]{12})$/.exec(line)?.[1];
+      const container = /^ ---> Running in ([0-9a-f]{12})$/.exec(line)?.[1];
+      if (container !== undefined) this.#journal.add(container);
       if (layer !== undefined) this.#layers.push(layer);
       // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of tools are left out.
       else if (line.trim() !== "") this.#lines.push(line.replace(/\u001b\[[0-9;]*m/g, "").trimEnd());
@@ -161,8 +167,9 @@ class Build {
     this.#lines.splice(0, this.#lines.length - 4 * TOLD_LINES);
   }
 
-  /** Layers that a failed build made have no name and none of our labels; nobody would find them again. */
+  /** Layers and containers that a failed build made have no name and none of our labels; nobody would find them again. */
   async sweep(before: ReadonlySet<string>): Promise<void> {
+    await this.#journal.sweep(this.#docker);
     const isOld = (layer: string) => [...before].some((id) => id.startsWith(`sha256:${layer}`));
     for (const layer of this.#layers.reverse().filter((one) => !isOld(one)))
       await this.#docker

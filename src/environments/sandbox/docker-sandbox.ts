@@ -62,7 +62,8 @@ export class DockerSandbox implements Sandbox {
 
   run(command: Command): Promise<CommandResult> {
     const cwd = command.cwd ?? this.#workdir;
-    return runCommand(this.#container, { ...command, cwd }, (text) => this.#putScript(text));
+    const putScript = (text: string) => this.#putScript(text);
+    return runCommand({ container: this.#container, pids: this.#order.pids, putScript }, { ...command, cwd });
   }
 
   async #putScript(text: string): Promise<string> {

@@ -6,6 +6,7 @@ import type Docker from "dockerode";
 import { fail } from "../../diagnostic.ts";
 import { Budget } from "./budget.ts";
 import { ImageStore } from "./build.ts";
+import { reapBuilds } from "./building.ts";
 import { checkDaemon, connectDaemon, type DaemonFacts, failSandbox, within } from "./daemon.ts";
 import { DockerSandbox } from "./docker-sandbox.ts";
 import { sandboxLabels } from "./labels.ts";
@@ -26,6 +27,8 @@ export interface DockerOptions {
   readonly totalMemoryBytes?: number | undefined;
 }
 
+/** In the cache: locks of builds, and what they are about. */
+export const SHARED_FOLDER = "sandbox";
 const REMOVE_TIMEOUT_MS = 30_000;
 /** How long a start that was given up is waited for before what it made is removed. */
 const LATE_START_MS = 10_000;
@@ -35,6 +38,7 @@ export async function openDocker(options: DockerOptions): Promise<DockerHost> {
   const docker = connectDaemon(options.host, options.env);
   const facts = await checkDaemon(docker);
   await reap(docker);
+  await reapBuilds(docker, join(options.cacheFolder, SHARED_FOLDER));
   return new DockerHost(docker, facts, options);
 }
 
@@ -52,7 +56,7 @@ export class DockerHost implements SandboxHost {
     this.docker = docker;
     this.#facts = facts;
     this.#options = options;
-    this.#images = new ImageStore(docker, join(options.cacheFolder, "sandbox"));
+    this.#images = new ImageStore(docker, join(options.cacheFolder, SHARED_FOLDER));
     this.#budget = new Budget(options.concurrency, options.totalMemoryBytes ?? Number.POSITIVE_INFINITY);
   }
 

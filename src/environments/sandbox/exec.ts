@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
-import { fail } from "../../diagnostic.ts";
+import { fail, messageOf } from "../../diagnostic.ts";
 import { failSandbox, within } from "./daemon.ts";
 import { FrameReader, HeadTail, MarkedStream } from "./output.ts";
 import type { Command, CommandResult } from "./sandbox.ts";
@@ -23,30 +23,66 @@ const TIMED_OUT = 124;
 /** Puts a command that is too long for an argument into a file of the container, and gives its path. */
 export type PutScript = (text: string) => Promise<string>;
 
-export async function runCommand(
-  container: Docker.Container,
-  command: Command,
-  putScript: PutScript,
-): Promise<CommandResult> {
+/** What a command's container allows, for when it has to be rescued. */
+export interface CommandPlace {
+  readonly container: Docker.Container;
+  /** Processes at the most. */
+  readonly pids: number;
+  readonly putScript: PutScript;
+}
+
+export async function runCommand(place: CommandPlace, command: Command): Promise<CommandResult> {
   if (command.command.includes("\0")) fail("RL7303", "A command with a NUL byte cannot be run.");
   command.signal?.throwIfAborted();
   const isLong = Buffer.byteLength(command.command) > LONGEST_ARGUMENT;
-  const id = randomBytes(12).toString("hex");
-  const argument = isLong ? await putScript(command.command) : command.command;
-  return new Running(container, command, id).run(isLong ? RUN_FILE_SCRIPT : RUN_SCRIPT, argument);
+  const argument = isLong ? await place.putScript(command.command) : command.command;
+  const run = () => new Running(place, command).run(isLong ? RUN_FILE_SCRIPT : RUN_SCRIPT, argument);
+  try {
+    return await run();
+  } catch (error) {
+    if (!NO_PROCESS_LEFT.test(messageOf(error))) throw error;
+    await rescue(place);
+    return run();
+  }
 }
 
+/** How a daemon says that a container has no room for another process. */
+const NO_PROCESS_LEFT =
+  /could not be started in the container: .*(?:temporarily unavailable|connection reset|init-p|cannot allocate)/is;
+
+/**
+ * A container whose processes have taken all places (a fork bomb) lets nobody in to kill them: it is given a few more for as long
+ * as that takes. All that commands have started is killed, servers too.
+ */
+async function rescue({ container, pids }: CommandPlace): Promise<void> {
+  const limit = (PidsLimit: number) => within(API_TIMEOUT_MS, container.update({ PidsLimit }), "The daemon");
+  await limit(pids + RESCUE_PIDS);
+  try {
+    for (let left = 1, tries = 0; left > 0; tries += 1) {
+      if (tries === RESCUE_TRIES) fail("RL7303", "The container is full of processes that cannot be killed.");
+      left = await killAll(container, "*", "0").catch(() => 1);
+    }
+  } finally {
+    await limit(pids);
+  }
+}
+
+const RESCUE_PIDS = 128;
+const RESCUE_TRIES = 5;
+
 class Running {
+  readonly #place: CommandPlace;
   readonly #container: Docker.Container;
   readonly #command: Command;
   readonly #id: string;
   readonly #outs: readonly [HeadTail, HeadTail];
   readonly #streams: readonly [MarkedStream, MarkedStream];
 
-  constructor(container: Docker.Container, command: Command, id: string) {
-    this.#container = container;
+  constructor(place: CommandPlace, command: Command) {
+    this.#place = place;
+    this.#container = place.container;
     this.#command = command;
-    this.#id = id;
+    this.#id = randomBytes(12).toString("hex");
     const keep = command.keepBytes ?? KEEP_BYTES;
     this.#outs = [new HeadTail(keep), new HeadTail(keep)];
     const mark = `\u0001rlcli-end ${randomBytes(12).toString("hex")} `;
@@ -153,41 +189,46 @@ class Running {
   async #kill(ended: Promise<unknown>): Promise<void> {
     const users = [...new Set([this.#command.user, "0"])];
     let left = 0;
-    for (const user of users) left = await this.#killAs(user);
+    try {
+      for (const user of users) left = await killAll(this.#container, this.#id, user);
+    } catch {
+      await rescue(this.#place);
+    }
     // What was still on its way.
     await Promise.race([ended, sleep(KILLED_GRACE_MS)]);
     if (left > 0) fail("RL7303", "A command that ran too long could not be killed.");
   }
+}
 
-  async #killAs(user: string | undefined): Promise<number> {
-    const exec = await this.#api(
-      this.#container.exec({
-        Cmd: ["bash", "-c", BOOT],
-        Env: [`RLCLI_SCRIPT=${KILL_SCRIPT}`, `RLCLI_KILL=${this.#id}`],
-        WorkingDir: "/",
-        AttachStdout: true,
-        AttachStderr: true,
-        ...(user === undefined ? {} : { User: user }),
-      }),
-    );
-    const stream = await this.#api(exec.start({ Detach: false, Tty: false }) as Promise<NodeJS.ReadableStream>);
+/** Kills the processes of a command, as one user; gives how many are left. */
+async function killAll(container: Docker.Container, id: string, user: string | undefined): Promise<number> {
+  const work = async (): Promise<number> => {
+    const exec = await container.exec({
+      Cmd: ["bash", "-c", BOOT],
+      Env: [`RLCLI_SCRIPT=${KILL_SCRIPT}`, `RLCLI_KILL=${id}`],
+      WorkingDir: "/",
+      AttachStdout: true,
+      AttachStderr: true,
+      ...(user === undefined ? {} : { User: user }),
+    });
+    const stream = (await exec.start({ Detach: false, Tty: false })) as NodeJS.ReadableStream;
     const out = new HeadTail(1024);
     const frames = new FrameReader((which, bytes) => which === 1 && out.push(bytes));
-    const read = (async () => {
+    try {
       for await (const chunk of stream) {
         frames.push(chunk as Buffer);
         // The number is all that it says; the stream's end may take seconds.
-        if (out.output().text.includes("\n")) return;
+        if (out.output().text.includes("\n")) break;
       }
-    })();
-    try {
-      await within(KILL_TIMEOUT_MS, read, "A kill");
     } finally {
       destroy(stream);
     }
     const left = Number.parseInt(out.output().text, 10);
-    return Number.isNaN(left) ? 1 : left;
-  }
+    return Number.isNaN(left) ? fail("RL7303", "A kill could not be started.") : left;
+  };
+  return within(KILL_TIMEOUT_MS, work(), "A kill").catch((error: unknown) =>
+    failSandbox("A command could not be killed", error),
+  );
 }
 
 /** Resolves where the signal is aborted before the other one. */

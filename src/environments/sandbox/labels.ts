@@ -73,6 +73,11 @@ export function verdictOn(labels: Labels, now = Date.now()): Verdict {
   } catch {
     return "unknown";
   }
+  return verdictOf(owner);
+}
+
+/** The same by the owner alone. */
+export function verdictOf(owner: Owner): Verdict {
   const here = machine();
   if (owner.host !== here.host) return "unknown";
   if (owner.boot !== here.boot) return "dead";

@@ -184,9 +184,13 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
     await other.close();
   });
 
-  test("a fork bomb leaves a container that can be removed quickly", async () => {
+  test("a fork bomb ends with the next command, which runs", async () => {
     const other = await opened.host.start({ ...order, label: "bomb", pids: 64 });
-    await other.run({ command: ":(){ :|:& };:", timeoutMs: 2000 }).catch(() => {});
+    await other.run({ command: "bomb() { bomb | bomb & }; bomb; sleep 1", timeoutMs: 3000 });
+    let result = await other.run({ command: "echo one", timeoutMs: 3000 });
+    if (result.hasTimedOut) result = await other.run({ command: "echo one", timeoutMs: 10_000 });
+    expect(result).toMatchObject({ exitCode: 0, stdout: { text: "one\n" } });
+    expect((await other.run({ command: "ps | grep -c '[b]omb'", timeoutMs: 10_000 })).stdout.text).toBe("0\n");
     const began = performance.now();
     await other.close();
     expect(performance.now() - began).toBeLessThan(15_000);
