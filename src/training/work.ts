@@ -113,7 +113,8 @@ async function trainOn<R extends Run>(run: R, train: Train<R>): Promise<"complet
       const isOnceMore = isBatchFault(error) && progress.fruitless === 0;
       if (!(error instanceof TinkerError) || !(isPassing(error) || isOnceMore)) throw error;
       if (error.kind === "gone" || isOnceMore) journal.abandon();
-      progress.fruitless += error.kind === "network" || error.kind === "busy" ? 0 : 1;
+      const isAway = error.kind === "network" || error.kind === "busy" || AWAY.includes(error.status);
+      progress.fruitless += isAway ? 0 : 1;
       if (progress.fruitless > MAX_FRUITLESS || performance.now() - progress.at > giveUpAfterMs) throw error;
       const left = giveUpAfterMs - (performance.now() - progress.at);
       const limit = new Date(run.deps.now().getTime() + left).toISOString().slice(11, 19);
@@ -123,9 +124,12 @@ async function trainOn<R extends Run>(run: R, train: Train<R>): Promise<"complet
   }
 }
 
+/** What a proxy says while the server behind it starts again. */
+const AWAY: readonly (number | undefined)[] = [502, 503, 504];
+
 /** Whether looking for the server anew may help. A restarted server has another key, so 401 may mean no more than that. */
 function isPassing({ kind, status }: TinkerError): boolean {
-  return kind === "network" || kind === "busy" || kind === "gone" || status === 401;
+  return kind === "network" || kind === "busy" || kind === "gone" || status === 401 || AWAY.includes(status);
 }
 
 /**

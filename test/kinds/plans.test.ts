@@ -66,6 +66,18 @@ describe("what is found of a run", () => {
     expect(plan().reasons[0]).toContain("step 40 is gone");
   });
 
+  test("its server is another one: the plan says why it cannot move, unless it is trained anew", async () => {
+    const { world } = await trained();
+    const spec = await world.load(BASE);
+    world.edit(AGENT, (kept) => ({ ...kept, server: "server.elsewhere" }));
+    const [fault] = world.plan(spec).diagnostics;
+    expect(fault).toMatchObject({
+      code: "RL8011",
+      detail: expect.stringContaining("has its checkpoints on server.elsewhere"),
+    });
+    expect(world.plan(spec, { replace: [AGENT] }).diagnostics).toEqual([]);
+  });
+
   test("all of its checkpoints gone: replaced, in a new incarnation", async () => {
     const { world, plan } = await trained();
     world.edit(AGENT, (kept) => ({ ...kept, durable: [], missing: kept.durable }));

@@ -20,7 +20,24 @@ export function checkRun(context: DecideContext<unknown, RunSeen>): readonly Dia
     return fault === undefined ? [] : [faultAt(node, field, "RL2101", fault)];
   });
   const isRl = stringAt(node, "type") === "rl";
-  return [...faults, ...adapterFaults(context), ...optimizerFaults(context), ...(isRl ? backendFaults(context) : [])];
+  return [
+    ...faults,
+    ...movedFaults(context),
+    ...adapterFaults(context),
+    ...optimizerFaults(context),
+    ...(isRl ? backendFaults(context) : []),
+  ];
+}
+
+/** Checkpoints stay with the server that made them: each keeps them in a form and a list of its own. */
+function movedFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
+  const { node, identity, observation, isForced } = context;
+  const server = partsOf(context).server.node.address;
+  const kept = observation.seen.kept.find(({ generation }) => generation === identity.hash);
+  const has = kept !== undefined && kept.durable.length + kept.missing.length > 0;
+  if (!has || kept.server === undefined || kept.server === server || isForced) return [];
+  const detail = `${node.address} has its checkpoints on ${kept.server}, and ${server} cannot read them. Write \`server: ${kept.server.replace("server.", "")}\` again, or train it anew there with --replace ${node.address}.`;
+  return [faultAt(node, "server", "RL8011", detail)];
 }
 
 /** The kinds of server, as the client names them, that rlcli starts by these names. */
