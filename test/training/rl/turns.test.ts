@@ -1,0 +1,87 @@
+// Episodes that begin conversations anew (steps of a task) and those that grow too long.
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import type { Environment, Episode, Response } from "../../../src/environments/environment.ts";
+import { Limit } from "../../../src/environments/limit.ts";
+import type { SampledSequence } from "../../../src/tinker/data.ts";
+import type { SampleRequest, Sampler } from "../../../src/tinker/sampler.ts";
+import { loadRenderer } from "../../../src/tokens/load.ts";
+import { playGroup } from "../../../src/training/rl/play.ts";
+import { isLost, type Rollout } from "../../../src/training/rl/rollout.ts";
+import { segmentsOf } from "../../../src/training/rl/segments.ts";
+
+const renderer = await loadRenderer(fileURLToPath(new URL("../../fixtures/tiny-qwen3", import.meta.url)));
+const [END] = renderer.stopTokens() as [number];
+const question = (content: string) => [{ role: "user", content }];
+
+/** Plays one attempt whose every answer is `ok`, and gives what was asked as text. */
+async function play(responses: readonly Response[], more: Partial<Episode> = {}) {
+  const prompts: string[] = [];
+  const tokens = Int32Array.from([...renderer.tokenizer.encode({ text: "ok", marks: [] }), END]);
+  const sequence: SampledSequence = { tokens, logprobs: new Float32Array(tokens.length).fill(-1), stopReason: "stop" };
+  const sample = async ({ prompt }: SampleRequest) => {
+    prompts.push(renderer.tokenizer.decode(prompt as Int32Array));
+    return { result: async () => ({ sequences: [sequence] }) };
+  };
+  let at = 0;
+  let closed = 0;
+  const episode: Episode = {
+    messages: question("one"),
+    maxTurns: responses.length,
+    respond: async () => responses[at++] as Response,
+    close: async () => {
+      closed += 1;
+    },
+    ...more,
+  };
+  const environment: Environment = {
+    count: 1,
+    tagOf: () => undefined,
+    open: async () => episode,
+    close: async () => {},
+  };
+  const player = {
+    environment,
+    renderer,
+    sampler: { sample } as unknown as Sampler,
+    sampling: { temperature: 1, top_p: 1, max_tokens: 8, stop: [] },
+    templateKwargs: {},
+    weights: 0,
+    seed: 1,
+    limit: new Limit(1),
+    firstSeq: 0,
+    signal: new AbortController().signal,
+  };
+  const [attempt] = await playGroup(player, { step: 1, group: 0, task: 0, count: 1 });
+  expect(closed).toBe(1);
+  return { attempt: attempt!, prompts };
+}
+
+const GRADE = { reward: 0.5, metrics: {} };
+
+test("a fresh conversation shows nothing of the one before, and is trained on apart from it", async () => {
+  const more = { messages: question("more") };
+  const { attempt, prompts } = await play([more, { messages: question("two"), isFresh: true }, more, GRADE]);
+  expect(prompts.map((prompt) => /one|two/.exec(prompt)?.[0])).toEqual(["one", "one", "two", "two"]);
+  expect(prompts[2]).not.toContain("more");
+  expect((attempt as Rollout).reward).toBe(0.5);
+  expect(segmentsOf((attempt as Rollout).turns).length).toBe(2);
+});
+
+test("a conversation that would grow too long is graded as the episode says, without another answer", async () => {
+  const long = { messages: question("long ".repeat(50)) };
+  const tooLong = async () => ({ reward: -0.1, metrics: { "stop/context_overflow": 1 } });
+  const { attempt, prompts } = await play([long, GRADE], { maxTokens: 60, tooLong });
+  expect(prompts.length).toBe(1);
+  expect(attempt).toMatchObject({ reward: -0.1, metrics: { "stop/context_overflow": 1 } });
+  expect((attempt as Rollout).turns.length).toBe(1);
+});
+
+test("a task that is too long from the start is lost, and nothing is sampled", async () => {
+  const { attempt, prompts } = await play([GRADE], { maxTokens: 10, tooLong: async () => GRADE });
+  expect(prompts).toEqual([]);
+  expect(isLost(attempt) && attempt.fault).toMatchObject({
+    code: "RL7104",
+    message: expect.stringMatching(/max_trajectory_tokens/),
+  });
+});
