@@ -46,8 +46,12 @@ function decide(context: DecideContext<undefined, undefined>): Decision {
   }
   const verdicts = requiredEvals(context).map(verdictOf);
   const failed = verdicts.filter(({ said }) => said !== undefined);
+  const faults = failed.map(({ said }) => said).join("; ");
+  // The apply is to fail for it, so there has to be something to carry out.
+  if (failed.length > 0 && stringAt(node, "on_fail") === "error")
+    return { action: move, incarnation, reasons: [`fails, since ${faults}`] };
   if (failed.length > 0) {
-    const detail = `${node.address} is held${results ? ` at step ${results.step} of ${results.run}` : ""}: ${failed.map(({ said }) => said).join("; ")}.`;
+    const detail = `${node.address} is held${results ? ` at step ${results.step} of ${results.run}` : ""}: ${faults}.`;
     return { action: "none", incarnation, reasons: [], diagnostics: [heldWarning(node, detail)] };
   }
   const open = verdicts.filter(({ isOpen }) => isOpen).map(({ address }) => address);

@@ -26,7 +26,7 @@ deployments:
 `;
 
 /** More the more different characters the answer has, so that hardly two answers of a group are worth the same. */
-const GRADER = `export function grade({ completion }) {
+export const GRADER = `export function grade({ completion }) {
   const codes = [...completion].map((char) => char.codePointAt(0) % 97);
   return { reward: codes.reduce((sum, code) => sum + code, 0) / 400, metrics: { characters: codes.length } };
 }

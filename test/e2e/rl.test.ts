@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { TestProject, until } from "./project.ts";
-import { rlProject } from "./rl-project.ts";
+import { GRADER, rlProject } from "./rl-project.ts";
 
 const lines = (text: string): Record<string, unknown>[] =>
   text
@@ -117,6 +117,15 @@ describe("a project of reinforcement learning", () => {
     expect(place().hash).toBe(first.hash);
     expect(project.ok("deployment", "list").replaceAll(/\s+/g, " ")).toContain("eval.held did not pass: reward is");
     expect(project.ok("status")).toMatch(/deployment\.live +held +/);
+    // Held is no failure, unless the spec says that it is one: each apply says so then.
+    expect(project.run(["apply", "-y"]).code).toBe(0);
+    project.edit("rlcli.yaml", "requires: [held]", "requires: [held], on_fail: error");
+    for (const _ of [1, 2]) {
+      const failed = project.run(["apply", "-y"]);
+      expect(failed.code).toBe(1);
+      expect(failed.err).toMatch(/RL2103.*/);
+    }
+    expect(place().hash).toBe(first.hash);
     project.edit("rlcli.yaml", "min: 5", "min: -1");
     project.ok("apply", "-y");
     const second = place();
@@ -204,8 +213,10 @@ describe("train rl", () => {
     const project = newProject();
     const command = (steps: string) => {
       const size = ["--group-size", "2", "--groups-per-batch", "2", "--max-tokens", "3", "--save-every", "1"];
-      return project.run([...TRAIN, "--model", "builtin:tiny", "--steps", steps, ...size]);
+      const judged = ["--env", "module", "--module", "grade.mjs"];
+      return project.run([...TRAIN, ...judged, "--model", "builtin:tiny", "--steps", steps, ...size]);
     };
+    project.write("grade.mjs", GRADER);
     const first = command("1");
     expect(first.code, first.err).toBe(0);
     expect(first.out).toContain("Apply complete: 3 done.");

@@ -171,6 +171,8 @@ describe("command", () => {
       `"hello"`,
       `{"reward":"1"}`,
       `{"reward":null}`,
+      `1e999`,
+      `-1e10`,
       `not json`,
       `{"reward":1,"metrics":{"a":"b"}}`,
       `[1]`,
@@ -178,6 +180,18 @@ describe("command", () => {
       const grader = newGrader(program("e.cjs", `${LINES} console.log(${JSON.stringify(answer)}); });`));
       await expect(ask(grader, "x"), answer).rejects.toThrow(/RL7103/);
     }
+  });
+
+  test("a second line beside the answer is an error, not the answer to the next question", async () => {
+    const both = newGrader(program("f.cjs", `${LINES} process.stdout.write("0.25\\n1\\n"); });`));
+    await expect(ask(both, "x")).rejects.toThrow(/RL7103.*printed `1` beside its answer/);
+    const late = newGrader(
+      program("g.cjs", `let n = 0; ${LINES} console.log(n++); setTimeout(() => console.log(9), 50); });`),
+    );
+    expect((await ask(late, "x")).reward).toBe(0);
+    await sleep(400);
+    // Another program by now, which counts from 0.
+    expect((await ask(late, "x")).reward).toBe(0);
   });
 
   test("a program that is not there", async () => {

@@ -76,6 +76,11 @@ export async function regrade(context: CommandContext, name: string, flags: Regr
 function environmentNow({ node, open, address }: RunPlace, trained: EnvironmentOrder): EnvironmentOrder {
   const to = node?.references.find(({ path }) => path === "environment")?.to;
   const block = to && open.spec?.nodes.get(to);
+  if (trained.harbor)
+    fail(
+      "RL9009",
+      `${address} was graded by tests in sandboxes, which are gone: there is nothing that could judge its answers again.`,
+    );
   if (!block) return fail("RL9009", `${address} is not in the spec any more, so it has no grader now.`);
   return { ...environmentOrder(block, trained.tasks.digest, open.context), tasks: trained.tasks };
 }

@@ -131,12 +131,12 @@ function choose(attempts: readonly Attempt[], flags: RolloutFlags): readonly Att
 function shownOf(attempt: Attempt, decode: (tokens: Int32Array) => string): ShownAttempt {
   if (isLost(attempt)) return attempt;
   const { turns, reference: _, ...rest } = attempt;
-  let known = 0;
-  const said = turns.map(({ prompt, tokens, text, stop }, at) => {
+  let known = new Int32Array();
+  const said = turns.map(({ prompt, tokens, text, stop }) => {
     // Of a later turn only what was added is told; where the prompt is another, all of it.
-    const isAdded = at > 0 && prompt.length >= known;
-    const asked = decode(isAdded ? prompt.subarray(known) : prompt);
-    known = prompt.length + tokens.length;
+    const isAdded = known.every((token, at) => token === prompt[at]);
+    const asked = decode(isAdded ? prompt.subarray(known.length) : prompt);
+    known = Int32Array.from([...prompt, ...tokens]);
     return { prompt: asked, answer: text, tokens: tokens.length, stop };
   });
   return { ...rest, turns: said };

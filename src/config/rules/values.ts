@@ -68,6 +68,31 @@ export function optimizerHasOrigin(block: Block, context: RuleContext): void {
   context.reporter.atKey(block, "from_optimizer", "RL1106", detail);
 }
 
+/** Groups in which there is nothing to compare, more updates than groups, and a reference that nothing is compared with. */
+export function groupsFit(block: Block, context: RuleContext): void {
+  if (block.kind !== "run" || textOf(child(block.tree, "type")) !== "rl") return;
+  const { reporter } = context;
+  const number = (path: string) => numberAt(block, path) as number;
+  const [size, groups, substeps] = [number("group_size"), number("groups_per_batch"), number("substeps")];
+  if (size === 1 && (textOf(child(block.tree, "advantage")) ?? "center") !== "none") {
+    const detail =
+      "A group of one answer has no siblings to be compared with, so nothing would be learned. Ask for 2 or more, or train on the reward itself with `advantage: none`.";
+    reporter.at(block, "group_size", "RL1205", detail);
+  }
+  if (child(block.tree, "min_group_size") !== undefined && number("min_group_size") > size) {
+    const detail = `No group of ${size} could keep \`min_group_size: ${number("min_group_size")}\` answers.`;
+    reporter.at(block, "min_group_size", "RL1205", detail);
+  }
+  if (substeps > groups) {
+    const detail = `A step of ${groups} group${groups === 1 ? "" : "s"} cannot be shared out over ${substeps} updates. Lower \`substeps\`, or raise \`groups_per_batch\`.`;
+    reporter.at(block, "substeps", "RL1205", detail);
+  }
+  if (child(block.tree, "kl_reference") !== undefined && number("kl_penalty") === 0) {
+    const detail = "Without `kl_penalty` nothing is compared with `kl_reference`. Give it a weight, or remove this.";
+    reporter.atKey(block, "kl_reference", "RL1203", detail);
+  }
+}
+
 /** Losses that each type of run trains with. */
 const USABLE: Readonly<Record<string, readonly string[]>> = {
   sl: ["cross_entropy"],

@@ -10,30 +10,32 @@ import type { RlRun } from "./rl-run.ts";
 
 export class EarlyStop {
   readonly #run: RlRun;
-  /** Rewards by which the run is judged so far: of its first eval, else of its steps. */
-  readonly #rewards: number[];
+  /** By which the run is judged so far: rewards of its first eval, else of its steps. */
+  readonly #judged: { readonly step: number; readonly reward: number }[];
 
   constructor(run: RlRun) {
     this.#run = run;
     const lines = readJsonLines<MetricsLine>(join(run.deps.folder, RECORD_FILES.metrics)).values;
-    this.#rewards = lines.flatMap((line) => this.#rewardOf(line));
+    this.#judged = lines.flatMap((line) => this.#judgementOf(line));
   }
 
-  /** Looks at a step that is done. Fails with RL8104 where the reward collapsed. */
+  /**
+   * Looks at the last step that is done, also one that an earlier process did and did not come to look at. Fails with RL8104 where the
+   * reward collapsed.
+   */
   isReached(step: number): boolean {
     const { target, collapse } = this.#run.rl.early_stop;
     const { last } = this.#run.record.metrics;
-    const added = last?.step === step ? this.#rewardOf(last) : [];
-    this.#rewards.push(...added);
-    if (added.length === 0) return false;
-    const now = this.#at(this.#rewards.length);
+    if (last?.step === step && this.#judged.at(-1)?.step !== step) this.#judged.push(...this.#judgementOf(last));
+    if (this.#judged.at(-1)?.step !== step) return false;
+    const now = this.#at(this.#judged.length);
     if (now === undefined) return false;
     if (collapse !== undefined) this.#checkCollapse(step, now, collapse);
     return target !== undefined && now >= target;
   }
 
   #checkCollapse(step: number, now: number, collapse: number): void {
-    const all = this.#rewards.map((_, i) => this.#at(i + 1)).filter((value) => value !== undefined);
+    const all = this.#judged.map((_, i) => this.#at(i + 1)).filter((value) => value !== undefined);
     const best = Math.max(...all);
     if (best <= 0 || now >= collapse * best) return;
     const { address } = this.#run.order;
@@ -45,14 +47,19 @@ export class EarlyStop {
     return this.#run.parts.evals.length > 0;
   }
 
-  #rewardOf({ evalReward, values }: MetricsLine): readonly number[] {
+  #judgementOf({
+    step,
+    evalReward,
+    values,
+  }: MetricsLine): readonly { readonly step: number; readonly reward: number }[] {
     const reward = this.#hasEvals ? evalReward : values?.["reward/mean"];
-    return reward === undefined ? [] : [reward];
+    return reward === undefined ? [] : [{ step, reward }];
   }
 
   /** The judged reward after so many entries; undefined before the window is full. */
   #at(count: number): number | undefined {
     const window = this.#hasEvals ? 1 : this.#run.rl.early_stop.window;
-    return count < window ? undefined : mean(this.#rewards.slice(count - window, count));
+    if (count < window) return undefined;
+    return mean(this.#judged.slice(count - window, count).map(({ reward }) => reward));
   }
 }

@@ -23,7 +23,7 @@ import type { RlRun } from "./rl-run.ts";
 import { checkLosses, sampleStep } from "./sampling.ts";
 import { type SentRlStep, sendStep } from "./step.ts";
 
-/** Steps one after another without anything to learn from, after which a run stops. */
+/** Steps one after another without anything to learn from, after which a run stops; all of a shorter run. */
 const MOST_BARREN = 5;
 
 export async function trainRl(run: RlRun, lineage: Lineage): Promise<"complete" | "interrupted"> {
@@ -76,7 +76,8 @@ class RlLoop {
     // Asked for by an earlier process, perhaps in vain. With parts of a step on their way it stands behind them.
     if (journal.state.sent.length === 0)
       for (const step of journal.state.samplers.keys()) await this.#context.requestSampler(step);
-    // A crash may have come between a step and its checkpoint.
+    // A crash may have come between a step and what follows from it: an early end, its checkpoint.
+    if (journal.state.sent.length === 0 && this.#early.isReached(journal.state.done)) run.endAt(journal.state.done);
     await prune(run, lineage.client);
     if (journal.state.done === 0) await this.#evaluate(0);
     else if (journal.state.sent.length === 0 && (run.savesAt(journal.state.done) || journal.state.save !== undefined))
@@ -204,10 +205,10 @@ class RlLoop {
   /** Stops a run that learns nothing. */
   #checkBarren({ step, updates, groups }: SentRlStep): void {
     this.#barren = updates.length > 0 ? 0 : this.#barren + 1;
-    if (this.#barren < MOST_BARREN) return;
+    if (this.#barren < Math.min(MOST_BARREN, this.#context.run.total)) return;
     const rewards = groups.flatMap(({ rollouts }) => rollouts.map(({ reward }) => reward));
     const { address } = this.#context.run.order;
-    const detail = `In the ${MOST_BARREN} steps up to step ${step} of ${address} no two answers to one task got different rewards${rewards.length > 0 ? ` (the last step's are from ${Math.min(...rewards)} to ${Math.max(...rewards)})` : ""}. Look at them with \`rlcli rollouts ${address} --step ${step}\`.`;
+    const detail = `In the ${this.#barren === 1 ? "step" : `${this.#barren} steps`} up to step ${step} of ${address} no two answers to one task got different rewards${rewards.length > 0 ? ` (the last step's are from ${Math.min(...rewards)} to ${Math.max(...rewards)})` : ""}. Look at them with \`rlcli rollouts ${address} --step ${step}\`.`;
     fail("RL8103", detail, { address });
   }
 }

@@ -2,7 +2,7 @@
 import { lossNamed } from "../../losses/registry.ts";
 import type { Datum, Loss, PassResult } from "../../tinker/data.ts";
 import { missingOption, optionsOf } from "../gradient.ts";
-import { answerTokens } from "./batch.ts";
+import { answerTokens, referenceDrift } from "./batch.ts";
 import { type ClipRange, measureDrift } from "./drift.ts";
 import type { JudgedGroup } from "./groups.ts";
 import type { Rollout } from "./rollout.ts";
@@ -24,6 +24,7 @@ export function measureGroups(groups: readonly JudgedGroup[], step: number): Val
     "rollouts/lost": groups.reduce((sum, { lost }) => sum + lost, 0),
     ...(rollouts.length > 0 ? answersOf(rollouts, tokens) : {}),
     ...(rollouts.length > 0 ? { "off_policy/steps": mean(rollouts.map(({ weights }) => step - 1 - weights)) } : {}),
+    ...(rollouts.some(({ reference }) => reference) ? { "kl/reference": referenceDrift(rollouts) } : {}),
     ...environmentMetrics(rollouts),
   };
 }

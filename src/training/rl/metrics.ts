@@ -40,6 +40,11 @@ export const METRICS: readonly MetricInfo[] = [
   step("kl/k1", "mean(q − ℓ)", "KL of the sampling to the trained policy, in nats a token; its sign may be wrong."),
   step("kl/k2", "½ · mean((q − ℓ)²)", "The same by the squared difference: small errors, slightly biased."),
   step("kl/k3", "mean(exp(ℓ − q) − 1 − (ℓ − q))", "The same without bias and never negative."),
+  step(
+    "kl/reference",
+    "mean(q − p)",
+    "KL of the sampling policy to the reference p of `kl_penalty`, where there is one.",
+  ),
   step("entropy", "mean(−q)", "Entropy of the sampling policy, in nats a token."),
   step(
     "ratio/mean",

@@ -17,9 +17,13 @@ export function stepsWithRollouts(folder: string): readonly number[] {
     .sort((a, b) => a - b);
 }
 
-/** What was sampled for a step, in the order in which it ended; a torn last line counts as not written. */
+/**
+ * What was sampled for a step, in the order in which it ended; a torn last line counts as not written. Of a group that was written
+ * again, because a crash or damage left only a part of it, the later lines count.
+ */
 export function readRollouts(folder: string, step: number): readonly Attempt[] {
-  return fromLines(readJsonLines<AttemptLine>(rolloutPath(folder, step)).values);
+  const attempts = fromLines(readJsonLines<AttemptLine>(rolloutPath(folder, step)).values);
+  return [...new Map(attempts.map((attempt) => [`${attempt.group} ${attempt.index}`, attempt])).values()];
 }
 
 /** The rollouts of a step that is being sampled. */

@@ -56,16 +56,17 @@ interface RolloutLine extends Omit<Rollout, "turns" | "reference"> {
 export type AttemptLine = RolloutLine | LostRollout;
 
 /**
- * The lines of a group. Numbers are written with all their digits, so that what is read is what was sampled. A first turn without
- * a prompt was asked what the attempt on the line before was asked.
+ * The lines of some groups. Numbers are written with all their digits, so that what is read is what was sampled. A first turn without
+ * a prompt was asked what the attempt of its group on a line before was asked.
  */
-export function toLines(group: readonly Attempt[]): readonly AttemptLine[] {
-  let asked: Int32Array | undefined;
-  return group.map((attempt) => {
+export function toLines(groups: readonly Attempt[]): readonly AttemptLine[] {
+  let asked: { readonly group: number; readonly prompt: Int32Array | undefined } | undefined;
+  return groups.map((attempt) => {
     if (isLost(attempt)) return attempt;
     const { turns, reference, ...rest } = attempt;
-    const lines = turns.map((turn, at) => turnLine(turn, turns[at - 1], at === 0 ? asked : undefined));
-    asked = turns[0]?.prompt;
+    const known = asked?.group === attempt.group ? asked.prompt : undefined;
+    const lines = turns.map((turn, at) => turnLine(turn, turns[at - 1], at === 0 ? known : undefined));
+    asked = { group: attempt.group, prompt: turns[0]?.prompt };
     return {
       ...rest,
       turns: lines,
@@ -86,11 +87,14 @@ function turnLine(
   return { prompt: Array.from(prompt), ...said };
 }
 
-/** Attempts from their lines, in order. */
+/** Attempts from their lines, in order. One whose prompt stood on a line that is missing is left out. */
 export function fromLines(lines: readonly AttemptLine[]): readonly Attempt[] {
   let asked: Int32Array = new Int32Array();
-  return lines.map((line) => {
+  let group: number | undefined;
+  return lines.flatMap((line): Attempt | [] => {
     if ("fault" in line) return line;
+    if (line.group !== group && line.turns[0]?.prompt === undefined) return [];
+    group = line.group;
     const { turns: written, reference, ...rest } = line;
     const turns: RolloutTurn[] = [];
     for (const { prompt, added, tokens, logprobs, text, stop } of written) {

@@ -144,6 +144,16 @@ test("what was sampled before the kill is not sampled again", { timeout: 180_000
   expect(played(points)).toBe(played(whole.points) - 4);
 });
 
+test("an aim that was reached right before the kill ends the run", { timeout: 180_000 }, async () => {
+  const aimed = () => makeRlOrder({ rl: { evals: [], early_stop: { target: 0, window: 2 } } });
+  const { end, points } = await go(aimed().folder);
+  expect(end).toEqual({ status: "complete", step: 2 });
+  const { folder } = aimed();
+  expect((await go(folder, points.lastIndexOf("step:done") + 1)).killed).toBe(true);
+  expect((await go(folder)).end).toEqual({ status: "complete", step: 2 });
+  expect(readRunRecord(folder).durable.at(-1)).toMatchObject({ step: 2, final: { steps: 4 } });
+});
+
 test("off policy: samples ahead by no more than is allowed, and resumes", { timeout: 180_000 }, async () => {
   const { folder } = makeRlOrder({ settings: { max_steps_off_policy: 1 }, length: { steps: 6 } });
   const first = await go(folder, 40);

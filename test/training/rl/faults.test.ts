@@ -184,6 +184,13 @@ test("ends early where the aim is reached, and what is saved is the end of the w
   expect(last).toMatchObject({ step: 2, final: { steps: 50 } });
 });
 
+test("a short run in which nothing could be learned says so", { timeout: 60_000 }, async () => {
+  const answer = (): Answer => ({ text: "yes", endToken: END });
+  const { end } = await run({ answer }, { length: { steps: 2 } });
+  expect(end).toMatchObject({ status: "failed", diagnostics: [{ code: "RL8103" }] });
+  expect(end.diagnostics![0]!.detail).toMatch(/In the 2 steps up to step 2/);
+});
+
 test("stops where the reward collapses", { timeout: 60_000 }, async () => {
   const answer = (_: string, { sample, request }: AskedFor): Answer => ({
     text: (request < 8 ? sample > 0 : sample > 2) ? "yes" : "123",
@@ -197,8 +204,10 @@ test("stops where the reward collapses", { timeout: 60_000 }, async () => {
 });
 
 test("the KL penalty asks the reference about every answer", { timeout: 60_000 }, async () => {
-  const { end, folder } = await run({}, { settings: { kl_penalty: 0.1, normalize: "token" }, length: { steps: 1 } });
+  const settings = { kl_penalty: 0.1, normalize: "token" } as const;
+  const { end, folder, metrics } = await run({}, { settings, length: { steps: 1 } });
   expect(end).toEqual({ status: "complete", step: 1 });
+  expect(metrics[0]!.values!["kl/reference"]).toEqual(expect.any(Number));
   for (const rollout of readRollouts(folder, 1)) expect(!isLost(rollout) && rollout.reference).toHaveLength(1);
 });
 

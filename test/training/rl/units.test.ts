@@ -1,12 +1,16 @@
 // The pure parts of reinforcement learning: groups, parts, rollouts on disk, metrics, pass@k.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { EvalOrder } from "../../../src/environment-order.ts";
 import { referenceDrift, rlData } from "../../../src/training/rl/batch.ts";
 import { judgeEval, passAtK } from "../../../src/training/rl/evals.ts";
 import { judgeGroup, planParts } from "../../../src/training/rl/groups.ts";
 import { measureGroups, measureParts } from "../../../src/training/rl/measure.ts";
 import { type Attempt, fromLines, type Rollout, toLines } from "../../../src/training/rl/rollout.ts";
+import { readRollouts, rolloutPath } from "../../../src/training/rl/rollout-files.ts";
 
 const turn = (prompt: number[], tokens: number[], logprobs = tokens.map((t) => -t / 10)) => ({
   prompt: Int32Array.from(prompt),
@@ -120,6 +124,42 @@ describe("a rollout in a file", () => {
   test("is written with its prompt once a group", () => {
     const lines = toLines([rollout(0, 1), lost(1), rollout(2, 0)]);
     expect(lines.map((line) => "turns" in line && "prompt" in line.turns[0]!)).toEqual([true, false, false]);
+    const both = toLines([rollout(0, 1), rollout(0, 1, { group: 1 })]);
+    expect(both.map((line) => "turns" in line && "prompt" in line.turns[0]!)).toEqual([true, true]);
+  });
+});
+
+describe("the rollouts of a step on disk", () => {
+  const folderOf = (lines: readonly (object | string)[]): string => {
+    const folder = mkdtempSync(join(tmpdir(), "rlcli-rollouts-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    mkdirSync(join(folder, "rollouts"));
+    const text = [{ formatVersion: 1 }, ...lines].map((l) => (typeof l === "string" ? l : JSON.stringify(l)));
+    writeFileSync(rolloutPath(folder, 1), `${text.join("\n")}\n`);
+    return folder;
+  };
+  const group = (number: number, prompt: number[], reward = 1) =>
+    toLines([0, 1].map((index) => ({ ...rollout(index, reward), group: number, turns: [turn(prompt, [5])] })));
+
+  test("of a group that was written again the later lines count", () => {
+    const [half] = group(0, [1, 2], 0);
+    const read = readRollouts(folderOf([half as object, ...group(1, [3]), ...group(0, [1, 2])]), 1) as Rollout[];
+    expect(read.map(({ group: g, index, reward }) => [g, index, reward])).toEqual([
+      [0, 0, 1],
+      [1, 0, 1],
+      [1, 1, 1],
+      [0, 1, 1],
+    ]);
+  });
+  test("an answer whose prompt is lost is not taken for one to another task", () => {
+    const [, second] = group(1, [7, 8, 9]);
+    const read = readRollouts(folderOf([...group(0, [1, 2]), "damaged", second as object, ...group(2, [3])]), 1);
+    expect((read as Rollout[]).map(({ group: g, turns }) => [g, ...turns[0]!.prompt])).toEqual([
+      [0, 1, 2],
+      [0, 1, 2],
+      [2, 3],
+      [2, 3],
+    ]);
   });
 });
 
