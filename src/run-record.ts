@@ -29,8 +29,8 @@ export interface CheckpointId {
   readonly run: Address;
   readonly generation: Digest;
   readonly incarnation: number;
-  /** A step that was or will be reached, or the end of a run given in epochs. */
-  readonly at: RunLength | { readonly best: true };
+  /** A step that was or will be reached, or the end of a run given in epochs; or the best up to such an end, of all without `of`. */
+  readonly at: RunLength | { readonly best: true; readonly of?: RunLength };
 }
 
 /** Learning-rate schedule, over `horizon` optimizer steps or epochs; constant has no horizon. */

@@ -90,11 +90,12 @@ const isDigest = (value: unknown): value is string => typeof value === "string" 
 /** A length (`40 steps`) or a place on a run's lineage (`14ea8fbe7438/1@40`); undefined for other maps. */
 function renderPlace(value: object): string | undefined {
   const keys = Object.keys(value);
-  const { generation, incarnation, at, steps, epochs } = value as Record<string, Value>;
+  const { generation, incarnation, at, steps, epochs, best, of } = value as Record<string, Value>;
   if (keys.length === 1 && typeof steps === "number") return `${steps} steps`;
   if (keys.length === 1 && typeof epochs === "number") return `${epochs} epochs`;
+  if (best === true) return typeof of === "object" && of !== null ? `best of ${renderPlace(of)}` : "best";
   if (!isDigest(generation) || typeof at !== "object" || at === null) return undefined;
-  const place = "steps" in at ? String(at.steps) : "best" in at ? "best" : renderPlace(at);
+  const place = "steps" in at ? String(at.steps) : renderPlace(at);
   return `${shortDigest(generation)}/${incarnation}@${place}`;
 }
 

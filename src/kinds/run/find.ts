@@ -1,6 +1,6 @@
 /** Finds a place on a run's lineage among the checkpoints that its record lists. */
-import type { CheckpointId } from "../../run-record.ts";
-import { bestCheckpoint } from "../../training/checkpoints.ts";
+import type { CheckpointId, RunLength } from "../../run-record.ts";
+import { bestCheckpoint, type DurableCheckpoint } from "../../training/checkpoints.ts";
 import { readRunSummary } from "../../training/progress.ts";
 import { canonicalJson } from "../../value.ts";
 
@@ -10,11 +10,19 @@ export interface FoundCheckpoint {
   readonly sampler?: string;
 }
 
-/** The checkpoint at a step, at the end of so many epochs, or the one of lowest held-out loss; undefined if none is kept. */
+/**
+ * The checkpoint at a step, at the end of so many epochs, or the best one up to such an end (the highest reward of an eval, or the lowest
+ * held-out loss); undefined if none is kept.
+ */
 export function findCheckpoint(folder: string, at: CheckpointId["at"]): FoundCheckpoint | undefined {
   const { durable } = readRunSummary(folder);
-  if ("best" in at) return bestCheckpoint(durable);
-  // A run that ended before its last step has its end where it ended.
-  const end = durable.find(({ final }) => canonicalJson(final) === canonicalJson(at));
-  return end ?? ("steps" in at ? durable.find((checkpoint) => checkpoint.step === at.steps) : undefined);
+  if (!("best" in at)) return endAt(durable, at);
+  const last = at.of && endAt(durable, at.of)?.step;
+  return bestCheckpoint(last === undefined ? durable : durable.filter(({ step }) => step <= last));
+}
+
+/** A run that ended before its last step has its end where it ended. */
+function endAt(durable: readonly DurableCheckpoint[], length: RunLength): DurableCheckpoint | undefined {
+  const end = durable.find(({ final }) => canonicalJson(final) === canonicalJson(length));
+  return end ?? ("steps" in length ? durable.find(({ step }) => step === length.steps) : undefined);
 }

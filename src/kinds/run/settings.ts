@@ -166,10 +166,13 @@ export function generationOf(input: GenerationInput): Digest {
   });
 }
 
-/** Where a child starts, or what is measured or deployed: a run's lineage and a place on it. */
+/**
+ * Where a child starts, or what is measured or deployed: a run's lineage and a place on it. Which step is the best may change where the
+ * run ends elsewhere, so its end is part of that place.
+ */
 export function parentOf(parent: Upstream, selector: string | undefined): Json {
-  const at =
-    selector === undefined ? endOf(parent) : selector === "best" ? { best: true } : { steps: Number(selector) };
+  const end = endOf(parent);
+  const at = selector === undefined ? end : selector === "best" ? { best: true, of: end } : { steps: Number(selector) };
   return { generation: parent.lineage.hash, incarnation: parent.lineage.incarnation, at };
 }
 
