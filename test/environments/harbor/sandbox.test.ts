@@ -184,7 +184,8 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
     await other.close();
   });
 
-  test("a fork bomb ends with the next command, which runs", async () => {
+  // How long it takes to end one depends on the machine: not among the fast ones.
+  test.skipIf(!process.env.RLCLI_TEST_ALL)("a fork bomb ends with the next command, which runs", async () => {
     const other = await opened.host.start({ ...order, label: "bomb", pids: 64 });
     await other.run({ command: "bomb() { bomb | bomb & }; bomb; sleep 1", timeoutMs: 3000 });
     let result = await other.run({ command: "echo one", timeoutMs: 3000 });
