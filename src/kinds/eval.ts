@@ -60,9 +60,7 @@ function decide(context: DecideContext<undefined, EvalSeen>): Decision {
   const kept = observation.seen.kept.find(({ hash }) => hash === identity.hash);
   if (isForced)
     return { action: "replace", incarnation: incarnation + 1, reasons: ["replaced because --replace names it"] };
-  const isCurrent = record?.hash === identity.hash && record.status === "ready";
-  if (isCurrent) {
-    if (!kept) return { action: "none", incarnation, reasons: [] };
+  if (kept && record?.hash === identity.hash && record.status === "ready") {
     // Thresholds are judged again when they change; the result stays.
     const { passed } = judge(node, kept.result);
     const isJudged = (record.results as { passed?: boolean }).passed === passed;
@@ -73,8 +71,10 @@ function decide(context: DecideContext<undefined, EvalSeen>): Decision {
   }
   if (kept) return { action: "restore", incarnation, reasons: ["restored because this was measured before"] };
   if (!record) return { action: "create", incarnation, reasons: ["it does not exist yet"] };
-  if (record.hash === identity.hash)
-    return { action: "create", incarnation, reasons: ["its last measurement did not end"] };
+  if (record.hash === identity.hash) {
+    const why = record.status === "ready" ? "its result is not there any more" : "its last measurement did not end";
+    return { action: "create", incarnation, reasons: [why] };
+  }
   const cause = changes.find(({ rule }) => rule === "replace");
   const why = cause?.because ?? cause?.path ?? "what it measures";
   return { action: "replace", incarnation: 1, reasons: [`measured anew because ${why} changed`] };

@@ -1,5 +1,5 @@
 /** Reinforcement learning through the real program: train, measure, deploy, roll back, look at answers, judge them anew, finish. */
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { TestProject, until } from "./project.ts";
@@ -45,6 +45,9 @@ describe("a project of reinforcement learning", () => {
     const text = project.ok("rollouts", "agent", "--step", "2");
     expect(text).toMatch(/^run\.agent, step 2: 8 answers, reward /);
     expect(text).toContain("3 more:");
+    const none = project.ok("rollouts", "agent", "--step", "2", "--lost");
+    expect(none).toMatch(/8 answers, .*none\s+of\s+them\s+like\s+that\n/);
+    expect(none).not.toContain("more:");
     expect(text).toContain("asked   <|im_start|>user");
     const [first] = lines(project.ok("rollouts", "eval.held", "--json"));
     expect(first).toMatchObject({
@@ -94,6 +97,10 @@ describe("a project of reinforcement learning", () => {
     expect(failed.out).toMatch(/even +\d\.\d{3} {2}\(2 tasks\)/);
     project.edit("rlcli.yaml", "min: 5", "min: -1");
     expect(project.run(["eval", "held"]).code).toBe(0);
+    rmSync(join(project.folder, ".rlcli/evals"), { recursive: true });
+    expect(project.actions()).toEqual({ "eval.held": "create" });
+    project.ok("apply", "-y");
+    expect(measured().metrics).toEqual(kept.metrics);
   });
 
   test("eval without an eval in the spec: a run, and what needs to be trained first", () => {
@@ -227,6 +234,17 @@ describe("train rl", () => {
     project.ok("serve", "stop", "--force", "-f", spec as string);
   });
 
+  test("where nothing can be learned it fails, and says where other commands find it", () => {
+    const project = newProject();
+    const size = ["--steps", "1", "--group-size", "2", "--max-tokens", "3"];
+    const { code, err } = project.run([...TRAIN, "--model", "builtin:tiny", ...size]);
+    expect(code).toBe(1);
+    expect(err).toContain("RL8103");
+    const [, spec] = /spec is (\S+): other commands find it with -f/.exec(err) ?? [];
+    expect(lines(project.ok("rollouts", "train", "-f", spec as string, "--json"))).toHaveLength(4);
+    project.ok("serve", "stop", "--force", "-f", spec as string);
+  });
+
   test("gspo on a jax server fails before anything starts, with the way out", () => {
     const project = newProject();
     const at = ["--base-url", "http://127.0.0.1:9", "--model", "m", "--backend", "jax", "--dry-run"];
@@ -251,6 +269,8 @@ test("a worker that is killed in the middle of a run resumes to the same weights
   whole.ok("apply", "-y");
   const apply = cut.start("apply", "-y");
   await cut.reachesStep(2, "agent");
+  // Stands still, so that it is not done before that command is.
+  process.kill(cut.pid("agent"), "SIGSTOP");
   const early = cut.run(["run", "finish", "agent", "--at", "1"]);
   expect(early.err).toContain("RL3003");
   process.kill(cut.pid("agent"), "SIGKILL");

@@ -39,7 +39,12 @@ export async function doAdhoc(context: CommandContext, work: AdhocWork, flags: W
   if (flags.dryRun) return dryRun(context, options);
   const code = await applyFresh(context, options, { autoApprove: true, detach: flags.detach ?? false });
   const isSilent = context.isJson || flags.detach;
-  if (code === EXIT.done && !isSilent && work.next) context.out(`\n${work.next(shown(context, file))}\n`);
+  if (isSilent) return code;
+  if (code !== EXIT.done)
+    context.err(
+      `This command's spec is ${shown(context, file)}: other commands find it with -f. The same command again goes on.\n`,
+    );
+  else if (work.next) context.out(`\n${work.next(shown(context, file))}\n`);
   return code;
 }
 

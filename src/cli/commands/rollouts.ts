@@ -42,7 +42,8 @@ interface Attempts {
 
 export async function rollouts(context: CommandContext, name: string, flags: RolloutFlags): Promise<ExitCode> {
   const found = await (name.startsWith("eval.") ? ofEval(context, name, flags) : ofRun(context, name, flags));
-  const chosen = choose(found.attempts, flags);
+  const fitting = fittingOf(found.attempts, flags);
+  const chosen = choose(fitting, flags);
   const { tokenizer } = await loadRenderer(found.modelFolder);
   const shown = chosen.map((attempt) => shownOf(attempt, (tokens) => tokenizer.decode(tokens)));
   if (context.isJson) {
@@ -51,7 +52,7 @@ export async function rollouts(context: CommandContext, name: string, flags: Rol
       context.out(`${JSON.stringify({ formatVersion: ROLLOUTS_JSON_VERSION, step, ...attempt })}\n`);
     return EXIT.done;
   }
-  context.out(renderAttempts(found.title, found.attempts, shown, context));
+  context.out(renderAttempts({ ...found, fitting: fitting.length, shown }, context));
   return EXIT.done;
 }
 
@@ -118,12 +119,15 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
   }
 }
 
-function choose(attempts: readonly Attempt[], flags: RolloutFlags): readonly Attempt[] {
-  const { task, lost, worst, best, limit } = flags;
+/** Those that are asked for, by place. */
+function fittingOf(attempts: readonly Attempt[], { task, lost }: RolloutFlags): readonly Attempt[] {
   const ordered = [...attempts].sort((a, b) => a.group - b.group || a.index - b.index);
-  const kept = ordered.filter((a) => (task === undefined || a.task === task) && (!lost || isLost(a)));
-  if (worst === undefined && best === undefined) return kept.slice(0, limit ?? DEFAULT_LIMIT);
-  const graded = kept.filter((attempt): attempt is Rollout => !isLost(attempt));
+  return ordered.filter((a) => (task === undefined || a.task === task) && (!lost || isLost(a)));
+}
+
+function choose(fitting: readonly Attempt[], { worst, best, limit }: RolloutFlags): readonly Attempt[] {
+  if (worst === undefined && best === undefined) return fitting.slice(0, limit ?? DEFAULT_LIMIT);
+  const graded = fitting.filter((attempt): attempt is Rollout => !isLost(attempt));
   const sign = worst !== undefined ? 1 : -1;
   return graded.sort((a, b) => sign * (a.reward - b.reward)).slice(0, worst ?? best);
 }

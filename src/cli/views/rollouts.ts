@@ -35,13 +35,16 @@ interface ViewOptions {
   readonly width: number;
 }
 
+export interface ShownAttempts {
+  readonly title: string;
+  readonly attempts: readonly Attempt[];
+  /** How many of them are of the kind that was asked for. */
+  readonly fitting: number;
+  readonly shown: readonly ShownAttempt[];
+}
+
 /** A line on all of them, then those that were chosen. */
-export function renderAttempts(
-  title: string,
-  all: readonly Attempt[],
-  shown: readonly ShownAttempt[],
-  options: ViewOptions,
-): string {
+export function renderAttempts({ title, attempts: all, fitting, shown }: ShownAttempts, options: ViewOptions): string {
   const { style } = options;
   const rewards = all.flatMap((attempt) => (isLost(attempt) ? [] : [attempt.reward]));
   const lost = all.length - rewards.length;
@@ -52,7 +55,8 @@ export function renderAttempts(
       : []),
     ...(lost > 0 ? [`${lost} lost`] : []),
   ];
-  const rest = all.length - shown.length;
+  if (fitting === 0) words.push("none of them like that");
+  const rest = fitting - shown.length;
   const hint = `${rest} more: --worst K, --best K, --task I, --lost, --limit N`;
   const more = rest > 0 ? [...wrap(hint, options.width).map(style.dim), ""] : [];
   const head = wrap(`${title}: ${words.join(", ")}`, options.width).map(style.bold);

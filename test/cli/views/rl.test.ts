@@ -69,7 +69,10 @@ describe("answers", () => {
   ];
 
   test.each([40, 60, 120, 200])("at %d columns no line is longer and nothing is lost", (width) => {
-    const text = renderAttempts("run.agent, step 3", all, shown, { style, width });
+    const text = renderAttempts(
+      { title: "run.agent, step 3", attempts: all, fitting: all.length, shown },
+      { style, width },
+    );
     for (const line of text.split("\n")) expect(widthOf(line), line).toBeLessThanOrEqual(width);
     expect([...text].filter((char) => char === "z")).toHaveLength(150);
     expect([...text].filter((char) => char === "你")).toHaveLength(12);
