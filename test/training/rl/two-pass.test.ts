@@ -103,14 +103,19 @@ test.each([
       fc.asyncProperty(options as fc.Arbitrary<Record<string, number>>, fc.nat(1e6), async (config, seed) => {
         const session = await client.createSession();
         const create = () => session.createModel({ baseModel: "builtin:tiny", loraRank: 0, seed: 1 });
-        const [fused, twoPass, still] = [await create(), await create(), await create()];
-        const loss: Loss = Object.keys(config).length > 0 ? { name, config } : { name };
-        await train(fused, loss, "fused", seed);
-        await train(twoPass, loss, "two_pass", seed);
-        const [a, b, c] = [await weightsOf(fused, "a"), await weightsOf(twoPass, "b"), await weightsOf(still, "c")];
-        expect(apart(a, b)).toBeLessThan(1e-5);
-        expect(apart(a, c)).toBeGreaterThan(1e-3);
-        for (const model of [fused, twoPass, still]) await model.unload();
+        const models = [await create(), await create(), await create()] as const;
+        const [fused, twoPass, still] = models;
+        try {
+          const loss: Loss = Object.keys(config).length > 0 ? { name, config } : { name };
+          await train(fused, loss, "fused", seed);
+          await train(twoPass, loss, "two_pass", seed);
+          const [a, b, c] = [await weightsOf(fused, "a"), await weightsOf(twoPass, "b"), await weightsOf(still, "c")];
+          expect(apart(a, b)).toBeLessThan(1e-5);
+          expect(apart(a, c)).toBeGreaterThan(1e-3);
+        } finally {
+          // Else the next runs find no slot, and their failure hides this one's.
+          for (const model of models) await model.unload();
+        }
       }),
       { numRuns: process.env.RLCLI_TEST_ALL ? 10 : 1 },
     );
