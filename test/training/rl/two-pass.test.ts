@@ -118,7 +118,7 @@ test.each([
         }
       }),
       // The same draws every time: clips and masks are steps, and a ratio within rounding (float32 there, double here) of one falls
-      // on either side of it, about once in a hundred runs of dppo with a tiny delta.
+      // on either side of it, now and then.
       { seed: 5, numRuns: process.env.RLCLI_TEST_ALL ? 10 : 1 },
     );
   },
