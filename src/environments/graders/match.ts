@@ -74,10 +74,21 @@ function truthOf({ row }: GradeRequest, { answer }: MatchOptions): string {
   );
 }
 
-/** The last match of a pattern; runs where it can be interrupted. Throws RL7103 for one that takes too long. */
+/** Where patterns run, so that they can be interrupted. Making one takes longer than most patterns do, so it is made once. */
+let place: { readonly context: Record<string, unknown>; readonly script: Script } | undefined;
+
+function searchPlace() {
+  place ??= {
+    context: createContext({}) as Record<string, unknown>,
+    script: new Script("[...text.matchAll(new RegExp(pattern, flags))].at(-1)"),
+  };
+  return place;
+}
+
+/** The last match of a pattern. Throws RL7103 for one that takes too long. */
 function search(pattern: string, ignoreCase: boolean, text: string): RegExpMatchArray | undefined {
-  const context = createContext({ pattern, flags: ignoreCase ? "giu" : "gu", text });
-  const script = new Script("[...text.matchAll(new RegExp(pattern, flags))].at(-1)");
+  const { context, script } = searchPlace();
+  Object.assign(context, { pattern, flags: ignoreCase ? "giu" : "gu", text });
   try {
     const found = script.runInContext(context, { timeout: REGEX_TIMEOUT_MS }) as RegExpMatchArray | undefined;
     return found && ([...found] as RegExpMatchArray);
