@@ -1,5 +1,5 @@
-// Writes the example's data: every sum of two digits below ten as a task, and a warm-up whose answers are near, and right one time
-// in three. From it a model learns what an answer looks like and roughly how large it is; the rest is left to rewards.
+// Writes the example's data: every sum of two digits below ten as a task, and a warm-up whose answers are near, and right three
+// times in ten. From it a model learns what an answer looks like and roughly how large it is; the rest is left to rewards.
 import { writeFileSync } from "node:fs";
 
 /** Mulberry32, a small generator of random numbers (Tommy Ettinger, public domain): the same data on every machine. */
@@ -25,11 +25,11 @@ function near(answer) {
   }
 }
 
-const COPIES = 18;
+const COPIES = 20;
 const warmup = [];
 for (let copy = 0; copy < COPIES; copy += 1) {
   for (const { question, answer } of sums) {
-    const said = copy % 3 === 0 ? answer : near(answer);
+    const said = copy % 10 < 3 ? answer : near(answer);
     warmup.push({
       messages: [
         { role: "user", content: question },
