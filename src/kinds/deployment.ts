@@ -12,14 +12,14 @@ import type {
   Outcome,
   Upstream,
 } from "../kind.ts";
+import type { CheckpointId } from "../run-record.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import { canonicalJson, type JsonObject, type Value } from "../value.ts";
 import { ruleOf, stringAt } from "./attributes.ts";
 import { type DeployedAt, type DeploymentResults, deploymentResults, historyOf } from "./deployment-record.ts";
 import { judge, keptResults } from "./eval/results.ts";
 import type { EvalSeen } from "./eval.ts";
-import { findCheckpoint } from "./run/find.ts";
-import { runFolder } from "./run/observe.ts";
+import { checkpointNamed } from "./run/find.ts";
 import { parentOf } from "./run/settings.ts";
 
 function identify({ node, upstream }: IdentifyContext<undefined, undefined>): Identity {
@@ -136,13 +136,8 @@ function held(node: SpecNode, faults: readonly string[], before: DeploymentResul
 
 function placeOf(context: ActContext<undefined, undefined>, node: SpecNode, hash: Digest): DeployedAt | string {
   const run = node.references.find(({ path }) => path === "checkpoint")?.to as Address;
-  const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as {
-    generation: string;
-    incarnation: number;
-    at: Parameters<typeof findCheckpoint>[1];
-  };
-  const folder = runFolder(context.project.dataFolder, nameOf(run), id.generation, id.incarnation);
-  const found = findCheckpoint(folder, id.at);
+  const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as CheckpointId;
+  const found = checkpointNamed(context.project.dataFolder, run, id);
   if (!found) return `${run} has no checkpoint at the place that ${node.address} is to point at.`;
   const { step, training, sampler } = found;
   return { at: new Date().toISOString(), run, step, hash, training, ...(sampler === undefined ? {} : { sampler }) };

@@ -14,6 +14,7 @@ import type {
   Outcome,
   OutcomeRecord,
 } from "../kind.ts";
+import type { CheckpointId } from "../run-record.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import type { Json, JsonObject, Value } from "../value.ts";
 import { hashedLeaves, referenced, ruleOf } from "./attributes.ts";
@@ -21,8 +22,7 @@ import { serverSettings } from "./connect.ts";
 import type { DatasetFacts } from "./dataset.ts";
 import { measure } from "./eval/measure.ts";
 import { evalFolder, judge, type KeptResult, keepResult, keptResults, resultWords } from "./eval/results.ts";
-import { type FoundCheckpoint, findCheckpoint } from "./run/find.ts";
-import { runFolder } from "./run/observe.ts";
+import { checkpointNamed, type FoundCheckpoint } from "./run/find.ts";
 import { evalOrder } from "./run/rl-order.ts";
 import { parentOf } from "./run/settings.ts";
 
@@ -123,13 +123,8 @@ function checkpointOf(
   node: SpecNode,
 ): { readonly run: Address; readonly checkpoint: FoundCheckpoint } {
   const run = node.references.find(({ path }) => path === "checkpoint")?.to as Address;
-  const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as {
-    generation: string;
-    incarnation: number;
-    at: Parameters<typeof findCheckpoint>[1];
-  };
-  const folder = runFolder(context.project.dataFolder, nameOf(run), id.generation, id.incarnation);
-  const checkpoint = findCheckpoint(folder, id.at);
+  const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as CheckpointId;
+  const checkpoint = checkpointNamed(context.project.dataFolder, run, id);
   if (checkpoint) return { run, checkpoint };
   return fail(
     "RL4002",

@@ -26,7 +26,7 @@ import { modelFolder } from "./model.ts";
 import { attachWorker, eventsOffset, hasTakenOver, readStatus } from "./run/attach.ts";
 import { checkRun } from "./run/check.ts";
 import { decideRun, type RunDetail } from "./run/decide.ts";
-import { findCheckpoint } from "./run/find.ts";
+import { checkpointNamed } from "./run/find.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
 import { deployedPlaces, namedSteps } from "./run/named.ts";
 import { type Kept, observeRun, type RunSeen, runFolder } from "./run/observe.ts";
@@ -207,8 +207,7 @@ function startOf(context: RunContext, node: SpecNode): RunOrder["from"] {
   const optimizer = node.attributes.get("from_optimizer")?.value === true;
   const isOwn = isOwnCheckpoint(written as unknown as Json, context);
   const run = isOwn ? node.address : (reference?.to as Address);
-  const parentFolder = runFolder(context.project.dataFolder, nameOf(run), written.generation, written.incarnation);
-  const path = findCheckpoint(parentFolder, written.at)?.training;
+  const path = checkpointNamed(context.project.dataFolder, run, written)?.training;
   if (!path) {
     fail(
       "RL4002",

@@ -1,16 +1,15 @@
 /** What a run of type `rl` is told beside its settings: its environment, the evals that look on, the KL penalty's reference. */
-import { type Address, nameOf } from "../../address.ts";
+import type { Address } from "../../address.ts";
 import { fail } from "../../diagnostic.ts";
 import type { Digest } from "../../digest.ts";
 import type { EnvironmentOrder, EvalOrder } from "../../environment-order.ts";
 import type { ActContext } from "../../kind.ts";
-import type { RlOrder } from "../../run-record.ts";
+import type { CheckpointId, RlOrder } from "../../run-record.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { Json } from "../../value.ts";
 import { numberAt, stringAt } from "../attributes.ts";
 import { environmentOrder, harborEnvironmentOrder, isHarbor } from "../environment.ts";
-import { findCheckpoint } from "./find.ts";
-import { runFolder } from "./observe.ts";
+import { checkpointNamed } from "./find.ts";
 import { samplingOf } from "./settings.ts";
 
 type Context = ActContext<unknown, unknown>;
@@ -84,13 +83,7 @@ function referencePath(context: Context, node: SpecNode): string | undefined {
   const run = node.references.find(({ path }) => path === field)?.to;
   const written = context.identity?.attributes.get(`${field}.checkpoint`)?.value as Json | undefined;
   if (!run || !written) return undefined;
-  const { generation, incarnation, at } = written as unknown as {
-    generation: string;
-    incarnation: number;
-    at: Parameters<typeof findCheckpoint>[1];
-  };
-  const folder = runFolder(context.project.dataFolder, nameOf(run), generation, incarnation);
-  const sampler = findCheckpoint(folder, at)?.sampler;
+  const sampler = checkpointNamed(context.project.dataFolder, run, written as unknown as CheckpointId)?.sampler;
   if (sampler !== undefined) return sampler;
   return fail(
     "RL4002",
