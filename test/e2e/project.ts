@@ -45,7 +45,8 @@ export class TestProject {
   readonly env: Record<string, string | undefined>;
 
   constructor(files: Readonly<Record<string, string>> = { "rlcli.yaml": SPEC, "numbers.jsonl": rows() }) {
-    this.env = { ...process.env, RLCLI_CACHE: cache, NO_COLOR: "1", FORCE_COLOR: undefined };
+    // Without CI, which has its own defaults (--locked): a test that is about them sets it.
+    this.env = { ...process.env, RLCLI_CACHE: cache, NO_COLOR: "1", FORCE_COLOR: undefined, CI: undefined };
     for (const [name, text] of Object.entries(files)) this.write(name, text);
   }
 
