@@ -68,10 +68,12 @@ export async function playGroup(player: Player, order: GroupOrder): Promise<read
       if (!("respond" in episode)) return { ...place, fault: episode };
       if (answers === undefined || "code" in answers) return { ...place, fault: answers ?? NO_EPISODE };
       const turn = answers[index] as RolloutTurn;
-      return new Attempting(player, order, index, episode).play(turn).then(
+      const played = new Attempting(player, order, index, episode).play(turn).then(
         ({ turns, grade }) => ({ ...place, turns, ...gradeOf(grade), weights: player.weights }),
         (error) => ({ ...place, fault: lossOf(error) }),
       );
+      // At once: others of the group may wait for the place that it holds.
+      return played.finally(() => episode.close());
     });
     return await settled(attempts);
   } finally {

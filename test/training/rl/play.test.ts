@@ -159,6 +159,34 @@ function graderOf(respond: (text: string, call: number) => number | Error): Envi
   };
 }
 
+test("an attempt frees what it holds when it ends: a group larger than the places there are does not wait for itself", async () => {
+  const place = new Limit(1);
+  const open = async () => {
+    let free: (() => void) | undefined;
+    return {
+      messages: [{ role: "user", content: "q" }],
+      maxTurns: 1,
+      respond: async () => {
+        // A place that is held until the episode is closed, as a container's is.
+        await new Promise<void>((taken) => {
+          const hold = new Promise<void>((freed) => {
+            free = freed;
+          });
+          void place.run(() => {
+            taken();
+            return hold;
+          });
+        });
+        return { reward: 1, metrics: {} };
+      },
+      close: async () => free?.(),
+    };
+  };
+  const environment = { count: 9, tagOf: () => undefined, open, close: async () => {} };
+  const { sampler } = scripted(() => ["a", "b", "c"]);
+  expect(await playGroup(playerOf(sampler, environment), ORDER)).toHaveLength(3);
+});
+
 test("a fault of the grader costs that attempt only", async () => {
   const { sampler } = scripted(() => ["a", "bad", "c"]);
   const fault = new RlcliError(diagnostic("RL7103", "The grader died."));
