@@ -310,7 +310,7 @@ export const CODES = table({
   RL5014: {
     summary: "Checkpoint cannot be reached",
     explanation:
-      "A checkpoint is to be deleted, but the server that holds it is not in the spec. Put the server back into the spec.",
+      "A checkpoint is to be deleted or brought to another server, and it is not where the record says, or the server that holds it is not in the spec. Put the server back into the spec; where a checkpoint is gone, plan again.",
   },
   RL6010: {
     summary: "Imported rows are gone",

@@ -27,11 +27,14 @@ export interface Target {
   connect(): Promise<Connection>;
 }
 
-/** The project whose spec the flags name; an ad-hoc one where a model or a URL is given instead. */
-export async function openTarget(context: CommandContext, flags: TargetFlags): Promise<Target> {
+/**
+ * The project whose spec the flags name; an ad-hoc one where a model or a URL is given instead. `run` is the run that is asked for, on whose
+ * server it then is.
+ */
+export async function openTarget(context: CommandContext, flags: TargetFlags, run?: string): Promise<Target> {
   const isAdhoc = flags.model !== undefined || flags.baseUrl !== undefined;
   const open = isAdhoc ? await openAdhocServer(context, flags) : await openWith(context, flags);
-  const settings = serverSettings(serverNode(open, flags.server));
+  const settings = serverSettings(serverNode(open, flags.server ?? serverNamedBy(open, run)));
   return {
     open,
     settings,
@@ -50,6 +53,11 @@ async function openAdhocServer(context: CommandContext, flags: TargetFlags): Pro
   });
   if (!open.spec) throw new RlcliError(open.diagnostics);
   return open;
+}
+
+function serverNamedBy({ spec }: OpenProject, run: string | undefined): string | undefined {
+  const name = run?.replace(/^run\./, "").split("@")[0];
+  return spec?.nodes.get(`run.${name}`)?.references.find(({ path }) => path === "server")?.to;
 }
 
 function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {

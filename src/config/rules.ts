@@ -11,6 +11,7 @@ import {
   lossFitsRun,
   optimizerHasOrigin,
   parallelismDivides,
+  portsAreApart,
   scheduleFits,
   sourcesAreLocal,
 } from "./rules/values.ts";
@@ -24,6 +25,7 @@ const SOUND: readonly BlockRule[] = [
   checkpointFits,
   clipsAreOrdered,
   parallelismDivides,
+  portsAreApart,
   evaluationHasRows,
   scheduleFits,
   optimizerHasOrigin,

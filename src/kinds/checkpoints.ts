@@ -11,13 +11,11 @@ import { openClient } from "./client.ts";
 import { serverFolder, serverSettings } from "./connect.ts";
 import { isRemote } from "./skyrl.ts";
 
-/**
- * Tells of a checkpoint path whether it exists: true, false, or undefined where the server that keeps it cannot be asked now.
- * The embedded server's checkpoints are files here, so it need not run; an external server is asked once per run.
- */
-export function checkpointLister(context: ReadContext): (path: string) => Promise<boolean | undefined> {
-  const server = serverOfRun(context.node, context.record);
-  if (!server) return async () => undefined;
+/** Tells of a checkpoint path whether it exists: true, false, or undefined where the server that keeps it cannot be asked now. */
+export type CheckpointLister = (path: string) => Promise<boolean | undefined>;
+
+/** Of what `server` keeps. Checkpoints of servers of ours are files here, so it need not run; an external server is asked once per run. */
+export function checkpointLister(context: ReadContext, server: Address): CheckpointLister {
   const node = context.nodeOf(server);
   if (node && stringAt(node, "backend") === "external") return externalLister(context, node);
   const folder = serverFolder(context.project.dataFolder, server);
@@ -37,10 +35,7 @@ function isClosed(folder: string): boolean {
   }
 }
 
-function externalLister(
-  { project, signal }: ReadContext,
-  node: SpecNode,
-): (path: string) => Promise<boolean | undefined> {
+function externalLister({ project, signal }: ReadContext, node: SpecNode): CheckpointLister {
   const listings = new Map<string, Promise<ReadonlySet<string> | undefined>>();
   return async (path) => {
     const run = /^tinker:\/\/([^/]+)\//.exec(path)?.[1];

@@ -91,7 +91,7 @@ export async function pruneDoomed(items: readonly Doomed[], signal: AbortSignal)
 
 function doom(input: PruneInput, address: Address, kept: Kept, checkpoint: KeptCheckpoint, reason: string): Doomed {
   const { project, spec, records } = input;
-  const server = serverOfRun(spec?.nodes.get(address), records.get(address)) ?? kept.server ?? "server.default";
+  const server = kept.server ?? serverOfRun(spec?.nodes.get(address), records.get(address)) ?? "server.default";
   const folder = serverFolder(project.dataFolder, server);
   const paths = pathsOf([checkpoint]);
   return {

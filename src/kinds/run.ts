@@ -28,6 +28,7 @@ import { checkRun } from "./run/check.ts";
 import { decideRun, type RunDetail } from "./run/decide.ts";
 import { checkpointNamed } from "./run/find.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
+import { bringTo, takeAlong } from "./run/move.ts";
 import { deployedPlaces, namedSteps } from "./run/named.ts";
 import { type Kept, observeRun, type RunSeen, runFolder } from "./run/observe.ts";
 import { rlOrderOf } from "./run/rl-order.ts";
@@ -44,6 +45,7 @@ async function act(context: RunContext): Promise<Outcome> {
       return forget(context);
     case "restore":
     case "update":
+      await takeAlong(context, keptOf(context), targetOf(node as SpecNode, "server"));
       return { status: "done", record: pointTo(context), summary: `at step ${stepOf(context)}` };
     default:
       if (!node) throw new Error(`${change.address} has no block to ${change.action}`);
@@ -114,6 +116,7 @@ async function train(context: RunContext, node: SpecNode): Promise<Outcome> {
   const lease = context.lease as HeldLease;
   const { hash, incarnation } = change.after as NonNullable<typeof change.after>;
   const folder = runFolder(project.dataFolder, node.name, hash, incarnation);
+  await takeAlong(context, keptOf(context), targetOf(node, "server"));
   const order = await orderOf(context, node);
   markMissing(folder, keptOf(context));
   writeFileWhole(join(folder, "spec.json"), `${JSON.stringify(order, undefined, 1)}\n`);
@@ -150,11 +153,15 @@ async function train(context: RunContext, node: SpecNode): Promise<Outcome> {
   return outcomeOf(end, folder, address);
 }
 
+function targetOf(node: SpecNode, path: string): Address {
+  return node.references.find((reference) => reference.path === path)?.to as Address;
+}
+
 /** Everything the worker's training loop is told. */
 async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
   const { project, change, spec } = context;
   const { hash, incarnation } = change.after as NonNullable<typeof change.after>;
-  const target = (path: string): Address => node.references.find((reference) => reference.path === path)?.to as Address;
+  const target = (path: string): Address => targetOf(node, path);
   const server = context.nodeOf(target("server")) as SpecNode;
   const loss = context.nodeOf(target("loss"));
   const rl = await rlOrderOf(context, node);
@@ -167,7 +174,7 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
       { address: node.address },
     );
   }
-  const from = startOf(context, node);
+  const from = await startOf(context, node);
   const named = keptSteps(context, node);
   return {
     formatVersion: RUN_RECORD_VERSION,
@@ -198,7 +205,7 @@ function keptSteps({ spec, recordOf }: RunContext, { address }: SpecNode): reado
 }
 
 /** The checkpoint a run starts from: its parent's, as it is by now, or its own before a change of data. */
-function startOf(context: RunContext, node: SpecNode): RunOrder["from"] {
+async function startOf(context: RunContext, node: SpecNode): Promise<RunOrder["from"]> {
   const written = context.identity?.attributes.get("from.checkpoint")?.value as unknown as
     | { generation: RunOrder["generation"]; incarnation: number; at: NonNullable<RunOrder["from"]>["checkpoint"]["at"] }
     | undefined;
@@ -207,15 +214,16 @@ function startOf(context: RunContext, node: SpecNode): RunOrder["from"] {
   const optimizer = node.attributes.get("from_optimizer")?.value === true;
   const isOwn = isOwnCheckpoint(written as unknown as Json, context);
   const run = isOwn ? node.address : (reference?.to as Address);
-  const path = checkpointNamed(context.project.dataFolder, run, written)?.training;
-  if (!path) {
+  const start = checkpointNamed(context.project.dataFolder, run, written);
+  if (!start) {
     fail(
       "RL4002",
       `${run} has no checkpoint at the place that ${node.address} starts from. Keep one there (keep_last, save_every), or start from its final step.`,
       { address: node.address },
     );
   }
-  return { checkpoint: { run, ...written }, path, optimizer };
+  await bringTo(context, start.training, start.server, targetOf(node, "server"));
+  return { checkpoint: { run, ...written }, path: start.training, optimizer };
 }
 
 function outcomeOf(end: RunEnd | undefined, folder: string, address: Address): Outcome {
@@ -263,9 +271,12 @@ async function forget(context: RunContext): Promise<Outcome> {
   const { project, address, weights } = context;
   if (!weights) return { status: "done", record: "removed", summary: "weights kept" };
   const kept = context.observation?.seen.kept ?? [];
-  const server = serverOfRun(context.node, context.record);
-  const place = server && { project, server, node: context.nodeOf(server), signal: context.kill };
-  const freed = place ? await deleteCheckpoints(place, pathsOf(kept.flatMap((k) => k.durable))) : 0;
+  let freed = 0;
+  for (const { server = serverOfRun(context.node, context.record), durable } of kept) {
+    if (!server) continue;
+    const place = { project, server, node: context.nodeOf(server), signal: context.kill };
+    freed += await deleteCheckpoints(place, pathsOf(durable));
+  }
   rmSync(join(project.dataFolder, "runs", nameOf(address)), { recursive: true, force: true });
   return { status: "done", record: "removed", summary: `${freed} checkpoints deleted` };
 }

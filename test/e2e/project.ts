@@ -135,13 +135,15 @@ export class TestProject {
   }
 
   /** The bytes of a run's final weights. */
-  weights(address = "run.count"): Buffer {
+  weights(address = "run.count", server = "default"): Buffer {
     const { training } = this.record(address).results as { training: string };
     const [run, kind, name] = training.slice("tinker://".length).split("/") as [string, string, string];
     return readFileSync(
       join(
         this.folder,
-        ".rlcli/servers/default/checkpoints",
+        ".rlcli/servers",
+        server,
+        "checkpoints",
         run.replaceAll(":", "_"),
         kind,
         name,
@@ -152,7 +154,7 @@ export class TestProject {
 
   /** Stops everything of this project, whatever state a test left it in. */
   async close(): Promise<void> {
-    for (const file of ["servers/default/runtime.json", ...this.#workers()]) {
+    for (const file of [...this.#servers(), ...this.#workers()]) {
       try {
         process.kill(JSON.parse(readFileSync(join(this.folder, ".rlcli", file), "utf8")).process.pid, "SIGKILL");
       } catch {
@@ -161,6 +163,11 @@ export class TestProject {
     }
     await sleep(50);
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  #servers(): readonly string[] {
+    const servers = join(this.folder, ".rlcli/servers");
+    return existsSync(servers) ? readdirSync(servers).map((name) => join("servers", name, "runtime.json")) : [];
   }
 
   #workers(): readonly string[] {

@@ -78,6 +78,15 @@ describe("what is found of a run", () => {
     expect(world.plan(spec, { replace: [AGENT] }).diagnostics).toEqual([]);
   });
 
+  test("its server is another one that keeps checkpoints in the same form: they move", async () => {
+    const { world, plan } = await trained();
+    world.edit(AGENT, (kept) => ({ ...kept, server: "server.elsewhere", form: "embedded", durable: kept.durable }));
+    world.edit(AGENT, (kept) => ({ ...kept, durable: [{ step: 20, training: "tinker://s/weights/a-20" }] }));
+    expect(world.plan(await world.load(BASE)).diagnostics).toEqual([]);
+    expect(plan().action).toBe("resume");
+    expect(plan().reasons.at(-1)).toBe("its checkpoints move from server.elsewhere to server.default");
+  });
+
   test("all of its checkpoints gone: replaced, in a new incarnation", async () => {
     const { world, plan } = await trained();
     world.edit(AGENT, (kept) => ({ ...kept, durable: [], missing: kept.durable }));

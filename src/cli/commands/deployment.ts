@@ -1,7 +1,7 @@
 /** `rlcli deployment list` and `rlcli rollback`: where deployments point, why they are held, and the way back by hand. */
 import { type Address, nameOf, parseAddress } from "../../address.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
-import { checkpointLister } from "../../kinds/checkpoints.ts";
+import { checkpointLister, serverOfRun } from "../../kinds/checkpoints.ts";
 import {
   type DeployedAt,
   type DeploymentResults,
@@ -122,17 +122,19 @@ async function checkPlace(
   { run, step, training, sampler }: DeployedAt,
 ): Promise<void> {
   const { records } = await open.store.list();
-  const exists = checkpointLister({
+  const [node, record] = [open.spec?.nodes.get(run), records.get(run)];
+  const reading = {
     project: open.context,
     address: run,
-    node: open.spec?.nodes.get(run),
-    record: records.get(run),
-    recordOf: (other) => records.get(other),
-    nodeOf: (other) => open.spec?.nodes.get(other),
+    node,
+    record,
+    recordOf: (other: Address) => records.get(other),
+    nodeOf: (other: Address) => open.spec?.nodes.get(other),
     signal: context.outputClosed,
-  });
+  };
+  const server = serverOfRun(node, record);
   const path = sampler ?? training;
-  if ((await exists(path)) !== false) return;
+  if (!server || (await checkpointLister(reading, server)(path)) !== false) return;
   fail(
     "RL9009",
     `${run} has no checkpoint at step ${step} any more (${path}), so ${nameOf(address)} cannot go back to it.`,

@@ -23,7 +23,7 @@ import { makePlan } from "./plan.ts";
 type Flags = EvalFlags & EnvironmentFlags;
 
 export async function evaluateAdhoc(context: CommandContext, flags: Flags): Promise<ExitCode> {
-  const target = await openTarget(context, flags);
+  const target = await openTarget(context, flags, flags.run);
   const asked = await askedWeights(target, flags.run, flags);
   const { order, folder } = await orderOf(context, flags);
   const what = asked?.name ?? `base model ${target.settings.model}`;

@@ -34,7 +34,7 @@ export async function sample(context: CommandContext, run: string | undefined, f
     );
   }
   const prompt = flags.prompt ?? readStdin();
-  const target = await openTarget(context, flags);
+  const target = await openTarget(context, flags, run);
   const weights = (await askedWeights(target, run, flags))?.weights;
   const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
   const messages = [

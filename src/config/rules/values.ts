@@ -39,6 +39,32 @@ export function parallelismDivides(block: Block, context: RuleContext): void {
     );
 }
 
+/** Two servers of one machine cannot listen on one port, and would find that out only when the second starts. */
+export function portsAreApart(block: Block, context: RuleContext): void {
+  const port = block.kind === "server" ? portOf(block) : 0;
+  if (port === 0) return;
+  for (const other of context.ofKind("server").values()) {
+    // Reported once, at the later block.
+    if (other === block) return;
+    if (context.isFaulty(other) || portOf(other) !== port) continue;
+    const isWritten = child(block.tree, "port") !== undefined;
+    const detail = `It listens on port ${port}${isWritten ? "" : " (the default of its backend)"}, as ${other.address} does. Give one of them another \`port\`; 0 takes a free one.`;
+    if (isWritten) context.reporter.at(block, "port", "RL1205", detail);
+    else context.reporter.atKey(block, "", "RL1205", detail);
+    return;
+  }
+}
+
+/** 0 where it takes a free one, or is somebody else's. */
+function portOf(block: Block): number {
+  const backend = textOf(child(block.tree, "backend")) ?? "";
+  if (backend === "external") return 0;
+  return numberOf(child(block.tree, "port")) ?? (backend === "embedded" ? 0 : DEFAULT_PORT);
+}
+
+/** Of SkyRL, as the schema tells users. */
+const DEFAULT_PORT = 8000;
+
 export function evaluationHasRows(block: Block, context: RuleContext): void {
   if (block.kind !== "run" || !((numberAt(block, "eval_every") ?? 0) > 0) || (numberAt(block, "test_size") ?? 0) > 0)
     return;

@@ -1,12 +1,14 @@
 /** What only the whole plan shows of a run: whether the places that it starts from will be there, and whether its server can train it. */
+import { nameOf } from "../../address.ts";
 import { type Diagnostic, diagnostic } from "../../diagnostic.ts";
 import type { DecideContext, Upstream } from "../../kind.ts";
 import { lossNamed } from "../../losses/registry.ts";
 import { largestRank } from "../../servers/skyrl/config.ts";
 import type { SpecNode } from "../../spec.ts";
 import { ignoredSettings, SERVER_TRAITS, type ServerKind } from "../../tinker/quirks.ts";
-import { numberAt, stringAt } from "../attributes.ts";
+import { numberAt, referenced, stringAt } from "../attributes.ts";
 import { serverSettings } from "../connect.ts";
+import { checkpointForm, whyNotMovable } from "./form.ts";
 import { partsOf } from "./identity.ts";
 import type { Kept, RunSeen } from "./observe.ts";
 import { settingsOf } from "./settings.ts";
@@ -23,21 +25,39 @@ export function checkRun(context: DecideContext<unknown, RunSeen>): readonly Dia
   return [
     ...faults,
     ...movedFaults(context),
+    ...["from", "kl_reference"].flatMap((field) => foreignFaults(context, field)),
     ...adapterFaults(context),
     ...optimizerFaults(context),
     ...(isRl ? backendFaults(context) : []),
   ];
 }
 
-/** Checkpoints stay with the server that made them: each keeps them in a form and a list of its own. */
+/** A run on another server than the one that has its checkpoints. */
 function movedFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
   const { node, identity, observation, isForced } = context;
-  const server = partsOf(context).server.node.address;
+  const server = partsOf(context).server.node;
   const kept = observation.seen.kept.find(({ generation }) => generation === identity.hash);
   const has = kept !== undefined && kept.durable.length + kept.missing.length > 0;
-  if (!has || kept.server === undefined || kept.server === server || isForced) return [];
-  const detail = `${node.address} has its checkpoints on ${kept.server}, and ${server} cannot read them. Write \`server: ${kept.server.replace("server.", "")}\` again, or train it anew there with --replace ${node.address}.`;
+  if (!has || kept.server === undefined || kept.server === server.address || isForced) return [];
+  const isBusy = observation.busy !== undefined && observation.seen.busy === kept.folder;
+  const why = isBusy ? "it is being trained there" : whyNotMovable(kept.server, kept.form, server);
+  if (why === undefined) return [];
+  const out = isBusy ? `Stop it first (\`rlcli stop ${node.address}\`)` : "Train it anew there with --replace";
+  const detail = `${node.address} has its checkpoints on ${kept.server}, and they cannot move to ${server.address}: ${why}. ${out}, or write \`server: ${nameOf(kept.server)}\` again.`;
   return [faultAt(node, "server", "RL8011", detail)];
+}
+
+/** A start or a reference that is kept on a server whose checkpoints the run's own server cannot be given. */
+function foreignFaults(context: DecideContext<unknown, RunSeen>, field: string): readonly Diagnostic[] {
+  const { node, upstream } = context;
+  const to = node.references.find(({ path }) => path === field)?.to;
+  if (!to) return [];
+  const other = referenced(upstream(to).node, "server", upstream) as Upstream;
+  const server = partsOf(context).server.node;
+  const why = whyNotMovable(other.node.address, checkpointForm(other.node), server);
+  if (why === undefined) return [];
+  const detail = `The checkpoint of ${to} that ${node.address} needs is on another server than its own: ${why}. Train both on one server.`;
+  return [faultAt(node, field, "RL8011", detail)];
 }
 
 /** The kinds of server, as the client names them, that rlcli starts by these names. */

@@ -39,7 +39,16 @@ export function decideRun(context: DecideContext<unknown, RunSeen>): Decision {
     const reason = `resumed because it pauses while ${server.address} is ${action === "restart" ? "restarted" : "replaced"}`;
     return { action: "resume", incarnation: wanted, reasons: [reason] };
   }
-  return continueRun(context, candidate, isCurrent, fresh);
+  return moved(context, candidate, continueRun(context, candidate, isCurrent, fresh));
+}
+
+/** Says where checkpoints are taken along to another server; what cannot be is an error of the check. */
+function moved(context: DecideContext<unknown, RunSeen>, kept: Kept, decision: Decision): Decision {
+  const server = partsOf(context).server.node;
+  const isKept = decision.action !== "none" && decision.incarnation === kept.incarnation && kept.durable.length > 0;
+  if (!isKept || kept.server === undefined || kept.server === server.address) return decision;
+  const note = `its checkpoints move from ${kept.server} to ${server.address}`;
+  return { ...decision, reasons: [...decision.reasons, note] };
 }
 
 /** A run of this generation is there: see how far it is from where it should be. */

@@ -10,6 +10,8 @@ export interface FoundCheckpoint {
   readonly step: number;
   readonly training: string;
   readonly sampler?: string;
+  /** Where it is kept. */
+  readonly server?: Address;
 }
 
 /**
@@ -17,7 +19,12 @@ export interface FoundCheckpoint {
  * held-out loss); undefined if none is kept.
  */
 export function findCheckpoint(folder: string, at: CheckpointId["at"]): FoundCheckpoint | undefined {
-  const { durable } = readRunSummary(folder);
+  const { durable, order } = readRunSummary(folder);
+  const found = chosen(durable, at);
+  return found && { ...found, ...(order ? { server: order.server } : {}) };
+}
+
+function chosen(durable: readonly DurableCheckpoint[], at: CheckpointId["at"]): DurableCheckpoint | undefined {
   if (!("best" in at)) return endAt(durable, at);
   const last = at.of && endAt(durable, at.of)?.step;
   return bestCheckpoint(last === undefined ? durable : durable.filter(({ step }) => step <= last));

@@ -9,7 +9,8 @@ import type { Observation, ReadContext } from "../../kind.ts";
 import type { RunEnd, RunLength, RunRate } from "../../run-record.ts";
 import { type RunProgress, readRunSummary } from "../../training/progress.ts";
 import { measureRate } from "../../training/rate.ts";
-import { checkpointLister } from "../checkpoints.ts";
+import { type CheckpointLister, checkpointLister } from "../checkpoints.ts";
+import { type CheckpointForm, checkpointForm } from "./form.ts";
 
 export interface KeptCheckpoint {
   readonly step: number;
@@ -29,6 +30,8 @@ export interface Kept {
   readonly incarnation: number;
   /** The server that it was trained on. */
   readonly server?: Address;
+  /** In which form that server keeps checkpoints; undefined where they cannot be moved. */
+  readonly form?: CheckpointForm;
   /** Checkpoints that are recorded and, where that could be asked, really there; ascending. */
   readonly durable: readonly KeptCheckpoint[];
   /** Recorded but gone from the server. */
@@ -58,7 +61,12 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
   const drift: Drift[] = [];
   const diagnostics: Diagnostic[] = [];
   let busy: { folder: string; who: Busy } | undefined;
-  const lister = checkpointLister(context);
+  const listers = new Map<Address, CheckpointLister>();
+  const listerOf = (server: Address): CheckpointLister => {
+    const lister = listers.get(server) ?? checkpointLister(context, server);
+    listers.set(server, lister);
+    return lister;
+  };
   for (const folder of recordFolders(join(project.dataFolder, "runs", nameOf(address)))) {
     const progress = readRunSummary(folder);
     const isCurrent =
@@ -75,7 +83,9 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
       const lineage = { hash, incarnation };
       busy = { folder, who: { owner: `worker of ${address} (pid ${process.pid})`, step: progress.step, lineage } };
     }
-    kept.push(await keptOf(folder, progress, lister));
+    const { server } = progress.order;
+    const form = checkpointForm(context.nodeOf(server));
+    kept.push({ ...(await keptOf(folder, progress, listerOf(server))), ...(form ? { form } : {}) });
   }
   kept.sort((a, b) => b.incarnation - a.incarnation);
   const current = kept.find((k) => k.generation === record?.hash && k.incarnation === record?.incarnation);
@@ -114,11 +124,7 @@ function list(folder: string): readonly string[] {
   }
 }
 
-async function keptOf(
-  folder: string,
-  progress: RunProgress,
-  exists: (path: string) => Promise<boolean | undefined>,
-): Promise<Kept> {
+async function keptOf(folder: string, progress: RunProgress, exists: CheckpointLister): Promise<Kept> {
   const { order } = progress as RunProgress & { order: NonNullable<RunProgress["order"]> };
   const durable: KeptCheckpoint[] = [];
   const missing: KeptCheckpoint[] = [];

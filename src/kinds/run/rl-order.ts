@@ -10,6 +10,7 @@ import type { Json } from "../../value.ts";
 import { numberAt, stringAt } from "../attributes.ts";
 import { environmentOrder, harborEnvironmentOrder, isHarbor } from "../environment.ts";
 import { checkpointNamed } from "./find.ts";
+import { bringTo } from "./move.ts";
 import { samplingOf } from "./settings.ts";
 
 type Context = ActContext<unknown, unknown>;
@@ -19,7 +20,7 @@ export async function rlOrderOf(context: Context, node: SpecNode): Promise<RlOrd
   if (stringAt(node, "type") !== "rl") return undefined;
   const number = (path: string) => numberAt(node, path);
   const [target, collapse] = [number("early_stop.target"), number("early_stop.collapse")];
-  const reference = (number("kl_penalty") ?? 0) > 0 ? referencePath(context, node) : undefined;
+  const reference = (number("kl_penalty") ?? 0) > 0 ? await referencePath(context, node) : undefined;
   return {
     environment: await environmentAt(context, node, "environment"),
     evals: await watchingEvals(context, node),
@@ -78,13 +79,17 @@ export async function evalOrder(context: Context, node: SpecNode): Promise<EvalO
 }
 
 /** Sampler weights of the reference: of the run that is named, else of the one that this run starts from, else the base model's. */
-function referencePath(context: Context, node: SpecNode): string | undefined {
+async function referencePath(context: Context, node: SpecNode): Promise<string | undefined> {
   const field = node.references.some(({ path }) => path === "kl_reference") ? "kl_reference" : "from";
   const run = node.references.find(({ path }) => path === field)?.to;
   const written = context.identity?.attributes.get(`${field}.checkpoint`)?.value as Json | undefined;
   if (!run || !written) return undefined;
-  const sampler = checkpointNamed(context.project.dataFolder, run, written as unknown as CheckpointId)?.sampler;
-  if (sampler !== undefined) return sampler;
+  const found = checkpointNamed(context.project.dataFolder, run, written as unknown as CheckpointId);
+  if (found?.sampler !== undefined) {
+    const own = node.references.find(({ path }) => path === "server")?.to as Address;
+    await bringTo(context, found.sampler, found.server, own);
+    return found.sampler;
+  }
   return fail(
     "RL4002",
     `${run} has no weights for sampling at the place that the KL penalty of ${node.address} compares with; they are kept of final and best checkpoints. Name one of those with kl_reference.`,
