@@ -99,6 +99,8 @@ class HarborEnvironment implements Environment {
     const until = AbortSignal.any([signal, this.#stop.signal]);
     const settings = trialSettings(this.#harbor);
     const trial = new Trial(found, { host: this.#host, settings, env: this.#env, signal: until });
+    // While the policy thinks of its first command.
+    trial.expect();
     const keepFailed = this.#harbor.sandbox.keep_failed;
     return new HarborEpisode({ trial, agent: this.#harbor.agent, keepFailed, signal: until });
   }

@@ -1,6 +1,6 @@
 /** A task's own solution as the agent: what a task set is checked with before anything is trained on it. */
 import { fail } from "../../diagnostic.ts";
-import { readTree } from "../sandbox/tree.ts";
+import { isFile, readTree, withExecutable } from "../sandbox/tree.ts";
 import type { Trial } from "./trial.ts";
 
 /** A solution may use all the time that an agent has, or this where that is without limit. */
@@ -12,8 +12,9 @@ export async function runSolution(trial: Trial, signal: AbortSignal): Promise<vo
   const entries = solution === undefined ? [] : readTree(solution);
   if (!entries.some(({ path }) => path === "solve.sh"))
     fail("RL7201", `The task ${trial.task.config.name} has no solution/solve.sh.`);
-  await trial.sandbox.upload(entries, "/solution");
-  await trial.sandbox.run({ command: "chmod +x /solution/solve.sh", user: "0", cwd: "/", timeoutMs: 60_000, signal });
+  await trial.sandbox.upload(withExecutable(entries, "solve.sh"), "/solution");
+  if (!isFile(entries, "solve.sh"))
+    await trial.sandbox.run({ command: "chmod +x /solution/solve.sh", user: "0", cwd: "/", timeoutMs: 60_000, signal });
   await trial.sandbox.run({
     command: "(/solution/solve.sh) > /logs/agent/oracle.txt 2>&1",
     user: trial.agentUser,

@@ -1,6 +1,13 @@
 /** One trial of a task: its container from the start to the verdict. Who acts in between — a policy, a solution, nobody — is the caller's. */
 import { fail } from "../../diagnostic.ts";
-import type { CommandResult, NetworkPolicy, Sandbox, SandboxHost } from "../sandbox/sandbox.ts";
+import type {
+  CommandResult,
+  ExpectedSandbox,
+  NetworkPolicy,
+  Sandbox,
+  SandboxHost,
+  SandboxOrder,
+} from "../sandbox/sandbox.ts";
 import { readTree } from "../sandbox/tree.ts";
 import { collectArtifacts, type TrialOutput } from "./artifacts.ts";
 import type { HealthcheckConfig, Network, PhaseConfig, StepConfig, VerifierConfig } from "./config.ts";
@@ -51,6 +58,8 @@ export class Trial {
   #sandbox: Sandbox | undefined;
   #step = -1;
   #isOver = false;
+  #isClosed = false;
+  #expected: Promise<ExpectedSandbox> | undefined;
 
   /** Fails with RL7205. */
   constructor(task: HarborTask, deps: TrialDeps) {
@@ -87,8 +96,36 @@ export class Trial {
     return Math.min((timeoutSec ?? Number.POSITIVE_INFINITY) * 1000, this.#deps.settings.agentTimeoutMs);
   }
 
+  /**
+   * Says that the trial is going to begin: its image is made, and its container started ahead where there is room. What goes wrong
+   * is left to `begin`.
+   */
+  expect(): void {
+    const { host } = this.#deps;
+    this.#expected ??= this.#order().then((order) => {
+      const expected = host.expect(order);
+      if (this.#isClosed) expected.cancel();
+      return expected;
+    });
+    this.#expected.catch(() => {});
+  }
+
   /** Builds, starts, waits until it is healthy, and prepares the first step. Fails with RL7302, RL7303 or RL7304. */
   async begin(): Promise<void> {
+    const { host, signal } = this.#deps;
+    const { environment } = this.task.config;
+    const expected = await this.#expected?.catch(() => undefined);
+    this.#expected = undefined;
+    this.#sandbox = expected ? await expected.start(signal) : await host.start(await this.#order(), signal);
+    await this.#root(`mkdir -p ${LOGS} && chmod 777 ${LOGS}`, "The folders for logs cannot be made");
+    if (environment.image !== undefined) await this.#copyEnvironment();
+    await this.#network(environment.network);
+    await this.#health(environment.healthcheck);
+    await this.#beginStep(0);
+  }
+
+  /** What its container is made from. Makes the image where it is not there. */
+  async #order(): Promise<SandboxOrder> {
     const { host, settings, signal } = this.#deps;
     const { config, folder } = this.task;
     const { environment } = config;
@@ -97,29 +134,21 @@ export class Trial {
     const prebuilt = environment.image === undefined ? {} : { prebuilt: environment.image };
     const image = await host.image({ label, context: `${folder}/environment`, timeoutMs, signal, ...prebuilt });
     const policies = this.#policies();
-    this.#sandbox = await host.start(
-      {
-        label,
-        image,
-        env: this.env.environment,
-        ...(environment.workdir === undefined ? {} : { workdir: environment.workdir }),
-        ...(environment.cpus === undefined ? {} : { cpus: environment.cpus }),
-        ...(environment.gpus === undefined ? {} : { gpus: environment.gpus }),
-        memoryBytes: environment.memoryMb === undefined ? settings.memoryBytes : environment.memoryMb * MIB,
-        pids: settings.pids,
-        // A network can be taken away from a container, and given back, but not given to one that never had any.
-        network: policies.every((policy) => policy === "none") ? "none" : "public",
-        security: settings.security,
-        lifetimeMs: settings.lifetimeMs,
-        startTimeoutMs: timeoutMs,
-      },
-      signal,
-    );
-    await this.#root(`mkdir -p ${LOGS} && chmod 777 ${LOGS}`, "The folders for logs cannot be made");
-    if (environment.image !== undefined) await this.#copyEnvironment();
-    await this.#network(environment.network);
-    await this.#health(environment.healthcheck);
-    await this.#beginStep(0);
+    return {
+      label,
+      image,
+      env: this.env.environment,
+      ...(environment.workdir === undefined ? {} : { workdir: environment.workdir }),
+      ...(environment.cpus === undefined ? {} : { cpus: environment.cpus }),
+      ...(environment.gpus === undefined ? {} : { gpus: environment.gpus }),
+      memoryBytes: environment.memoryMb === undefined ? settings.memoryBytes : environment.memoryMb * MIB,
+      pids: settings.pids,
+      // A network can be taken away from a container, and given back, but not given to one that never had any.
+      network: policies.every((policy) => policy === "none") ? "none" : "public",
+      security: settings.security,
+      lifetimeMs: settings.lifetimeMs,
+      startTimeoutMs: timeoutMs,
+    };
   }
 
   /** Files of `environment/` beside a prebuilt image go to the working directory, unless a Dockerfile says where. */
@@ -250,6 +279,12 @@ export class Trial {
   }
 
   async close(options: { readonly keep?: boolean } = {}): Promise<void> {
+    this.#isClosed = true;
+    this.#expected?.then(
+      (expected) => expected.cancel(),
+      () => {},
+    );
+    this.#expected = undefined;
     await this.#sandbox?.close(options);
   }
 }

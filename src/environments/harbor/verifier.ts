@@ -1,7 +1,7 @@
 /** Runs a task's tests in the agent's container and reads their verdict. */
 import { fail } from "../../diagnostic.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
-import { readTree, type TreeEntry } from "../sandbox/tree.ts";
+import { isFile, readTree, type TreeEntry, withExecutable } from "../sandbox/tree.ts";
 import { inStep, type TrialOutput } from "./artifacts.ts";
 import { noVerdict, type Rewards, readRewards } from "./reward.ts";
 
@@ -34,8 +34,9 @@ export async function runTests(sandbox: Sandbox, order: TestOrder): Promise<Rewa
   const asRoot = (command: string) => sandbox.run({ command, user: "0", cwd: "/", timeoutMs: SHORT_MS, signal });
   const cleared = await asRoot(CLEAR);
   if (cleared.exitCode !== 0) fail("RL7303", `The verifier's folders cannot be made: ${cleared.stderr.text.trim()}`);
-  await sandbox.upload(overlay(order.tests), "/tests");
-  await asRoot("chmod +x /tests/test.sh");
+  const tests = overlay(order.tests);
+  await sandbox.upload(withExecutable(tests, "test.sh"), "/tests");
+  if (!isFile(tests, "test.sh")) await asRoot("chmod +x /tests/test.sh");
   const result = await sandbox.run({ command: TESTS, user, env, timeoutMs, signal });
   if (order.output) await saveLogs(sandbox, order.output, order.step);
   // Whatever was written before the end is no verdict.

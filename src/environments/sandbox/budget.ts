@@ -8,21 +8,40 @@ interface Waiting {
 export class Budget {
   readonly #places: number;
   readonly #bytes: number;
+  readonly #onRoom: () => void;
   readonly #queue: Waiting[] = [];
   #used = 0;
   #usedBytes = 0;
 
-  /** Both may be infinite. */
-  constructor(places: number, bytes: number) {
+  /** Both numbers may be infinite. `onRoom` is called when there may be room that nobody waits for. */
+  constructor(places: number, bytes: number, onRoom: () => void = () => {}) {
     this.#places = places;
     this.#bytes = bytes;
+    this.#onRoom = onRoom;
+  }
+
+  /** What gives the place back; undefined where there is none, or somebody waits. */
+  tryTake(bytes: number): (() => void) | undefined {
+    if (this.#queue.length > 0 || !this.#fits(bytes)) return undefined;
+    this.#use(bytes);
+    return this.#releaseOf(bytes);
+  }
+
+  /** What would have to be given back before one of so many bytes fits; not above 0 where nothing has. */
+  lacking(bytes: number): { readonly places: number; readonly bytes: number } {
+    return { places: this.#used + 1 - this.#places, bytes: this.#usedBytes + bytes - this.#bytes };
   }
 
   /** Resolves to what gives the place back, once. One that needs more than there is waits until it is alone. */
   async take(bytes: number, signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
-    if (this.#queue.length > 0 || !this.#fits(bytes)) await this.#wait(bytes, signal);
-    else this.#use(bytes);
+    const release = this.tryTake(bytes);
+    if (release) return release;
+    await this.#wait(bytes, signal);
+    return this.#releaseOf(bytes);
+  }
+
+  #releaseOf(bytes: number): () => void {
     let isHeld = true;
     return () => {
       if (!isHeld) return;
@@ -68,5 +87,6 @@ export class Budget {
       this.#use(next.bytes);
       next.grant();
     }
+    if (this.#queue.length === 0) this.#onRoom();
   }
 }

@@ -60,6 +60,15 @@ export class DockerSandbox implements Sandbox {
     }
   }
 
+  /** False where it ended, or is gone. Fails where the daemon does not answer. */
+  async isAlive(): Promise<boolean> {
+    const asked = within(API_TIMEOUT_MS, this.#container.inspect(), "The daemon");
+    return asked.then(
+      ({ State }) => State.Running && !State.Paused,
+      (error: unknown) => statusOf(error) !== 404 && failSandbox("A container cannot be looked at", error),
+    );
+  }
+
   run(command: Command): Promise<CommandResult> {
     const cwd = command.cwd ?? this.#workdir;
     const putScript = (text: string) => this.#putScript(text);

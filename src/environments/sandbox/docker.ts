@@ -1,7 +1,6 @@
 /** Sandboxes as containers of a Docker daemon, by its API alone. */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { fail } from "../../diagnostic.ts";
 import { Budget } from "./budget.ts";
@@ -11,7 +10,8 @@ import { checkDaemon, connectDaemon, type DaemonFacts, failSandbox, within } fro
 import { DockerSandbox } from "./docker-sandbox.ts";
 import { sandboxLabels } from "./labels.ts";
 import { reap, removeContainer } from "./reap.ts";
-import type { ImageOrder, Sandbox, SandboxHost, SandboxOrder } from "./sandbox.ts";
+import type { ExpectedSandbox, ImageOrder, Sandbox, SandboxHost, SandboxOrder } from "./sandbox.ts";
+import { LONGEST_IDLE_MS, WarmPool } from "./warm.ts";
 
 export interface DockerOptions {
   /** As DOCKER_HOST says where absent. */
@@ -30,7 +30,7 @@ export interface DockerOptions {
 /** In the cache: locks of builds, and what they are about. */
 export const SHARED_FOLDER = "sandbox";
 const REMOVE_TIMEOUT_MS = 30_000;
-/** How long a start that was given up is waited for before what it made is removed. */
+/** How long a start that is given up is waited for before what it made is removed. */
 const LATE_START_MS = 10_000;
 
 /** Connects, and removes what processes that are gone left behind. Fails with RL7301. */
@@ -50,6 +50,9 @@ export class DockerHost implements SandboxHost {
   readonly #budget: Budget;
   /** Names of containers that may be there: noted before they are made. */
   readonly #names = new Set<string>();
+  readonly #unremoved = new Set<string>();
+  readonly #starting = new Set<Promise<unknown>>();
+  readonly #warm: WarmPool<DockerSandbox>;
   #isClosed = false;
 
   constructor(docker: Docker, facts: DaemonFacts, options: DockerOptions) {
@@ -57,7 +60,9 @@ export class DockerHost implements SandboxHost {
     this.#facts = facts;
     this.#options = options;
     this.#images = new ImageStore(docker, join(options.cacheFolder, SHARED_FOLDER));
-    this.#budget = new Budget(options.concurrency, options.totalMemoryBytes ?? Number.POSITIVE_INFINITY);
+    const memoryBytes = options.totalMemoryBytes ?? Number.POSITIVE_INFINITY;
+    this.#budget = new Budget(options.concurrency, memoryBytes, () => this.#warm.fill());
+    this.#warm = new WarmPool(this.#budget, (order, release) => this.#start(withIdleTime(order), release));
   }
 
   image(order: ImageOrder): Promise<string> {
@@ -65,12 +70,41 @@ export class DockerHost implements SandboxHost {
   }
 
   async start(order: SandboxOrder, signal?: AbortSignal): Promise<Sandbox> {
-    const release = await this.#budget.take(order.memoryBytes, signal);
-    const name = `rlcli-${slug(order.label)}-${randomBytes(6).toString("hex")}`;
+    const release = this.#budget.tryTake(order.memoryBytes) ?? (await this.#waitForPlace(order.memoryBytes, signal));
+    return this.#start(order, release, signal);
+  }
+
+  #waitForPlace(bytes: number, signal: AbortSignal | undefined): Promise<() => void> {
+    this.#warm.yieldTo(bytes);
+    return this.#budget.take(bytes, signal);
+  }
+
+  expect(order: SandboxOrder): ExpectedSandbox {
+    const expectation = this.#warm.expect(order);
+    const start = async (signal?: AbortSignal): Promise<Sandbox> => {
+      const ahead = await this.#warm.take(expectation);
+      if (!ahead) return this.start(order, signal);
+      if (signal?.aborted) await ahead.close();
+      signal?.throwIfAborted();
+      return ahead;
+    };
+    return { start, cancel: () => this.#warm.cancel(expectation) };
+  }
+
+  /** Gives the place back when the sandbox is closed, or cannot be started. */
+  async #start(order: SandboxOrder, release: () => void, signal?: AbortSignal): Promise<DockerSandbox> {
     if (this.#isClosed) {
       release();
       return fail("RL7303", "No sandbox is started any more: the environment is being closed.");
     }
+    this.#removeAgain();
+    const starting = this.#make(order, release, signal);
+    this.#starting.add(starting);
+    return starting.finally(() => this.#starting.delete(starting));
+  }
+
+  async #make(order: SandboxOrder, release: () => void, signal?: AbortSignal): Promise<DockerSandbox> {
+    const name = `rlcli-${slug(order.label)}-${randomBytes(6).toString("hex")}`;
     this.#names.add(name);
     const { project, run } = this.#options;
     const labels = sandboxLabels(project, run, order.lifetimeMs);
@@ -82,20 +116,24 @@ export class DockerHost implements SandboxHost {
       return new DockerSandbox(this.docker, started, name, order, (isKept) => this.#give(name, isKept, release));
     } catch (error) {
       // Also one that a failed or unanswered request makes in the end.
-      await Promise.race([start.catch(() => {}), sleep(LATE_START_MS)]);
-      await this.#remove(name).catch(() => {});
-      release();
+      await settled([start]);
+      await this.#give(name, false, release);
       signal?.throwIfAborted();
       return failSandbox("A sandbox could not be started", error);
     }
   }
 
+  /** A removal that fails is tried again with the next sandbox, and told at the end if that is no use either. */
   async #give(name: string, isKept: boolean, release: () => void): Promise<void> {
-    try {
-      if (isKept) this.#names.delete(name);
-      else await this.#remove(name);
-    } finally {
-      release();
+    if (isKept) this.#names.delete(name);
+    else await this.#remove(name).catch(() => this.#unremoved.add(name));
+    release();
+  }
+
+  #removeAgain(): void {
+    for (const name of this.#unremoved) {
+      this.#unremoved.delete(name);
+      this.#remove(name).catch(() => this.#unremoved.add(name));
     }
   }
 
@@ -106,6 +144,9 @@ export class DockerHost implements SandboxHost {
 
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#warm.close();
+    // One that is being made now has a name that is not there yet, and would be there afterwards.
+    await settled([...this.#starting]);
     const results = await Promise.allSettled([...this.#names].map((name) => this.#remove(name)));
     const failed = results.flatMap((result) => (result.status === "rejected" ? [String(result.reason)] : []));
     if (failed.length > 0)
@@ -115,5 +156,15 @@ export class DockerHost implements SandboxHost {
       );
   }
 }
+
+/** Waits until all are over, but not for ever. */
+const settled = (work: readonly Promise<unknown>[]): Promise<unknown> =>
+  within(LATE_START_MS, Promise.allSettled(work), "A start").catch(() => {});
+
+/** What it waits for somebody is not taken from its lifetime. */
+const withIdleTime = (order: SandboxOrder): SandboxOrder => ({
+  ...order,
+  lifetimeMs: order.lifetimeMs + LONGEST_IDLE_MS,
+});
 
 const slug = (label: string): string => label.replace(/[^a-zA-Z0-9_.-]+/g, "-").slice(0, 40);

@@ -95,11 +95,21 @@ export interface ImageOrder {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A sandbox that is going to be asked for: one of the two must follow, once. */
+export interface ExpectedSandbox {
+  /** As `SandboxHost.start` does, at once where it was started ahead. */
+  start(signal?: AbortSignal): Promise<Sandbox>;
+  /** It will not be asked for after all. */
+  cancel(): void;
+}
+
 export interface SandboxHost {
   /** Makes an image that is not there yet and gives its name. Fails with RL7302; a failed build is not tried again. */
   image(order: ImageOrder): Promise<string>;
   /** Waits for a free place. */
   start(order: SandboxOrder, signal?: AbortSignal): Promise<Sandbox>;
+  /** Starts one ahead when there is room that nobody waits for. Never fails: that is left to its `start`. */
+  expect(order: SandboxOrder): ExpectedSandbox;
   /** Removes all that is still there. Fails with RL7306 where something stays. */
   close(): Promise<void>;
 }

@@ -35,4 +35,13 @@ export function readTree(folder: string, ignores: (path: string) => boolean = ()
   return entries;
 }
 
+/** The same with one file made executable, as `chmod +x` in the sandbox would, and without the command. A link's target is not. */
+export const withExecutable = (entries: readonly TreeEntry[], path: string): readonly TreeEntry[] =>
+  entries.map((entry) =>
+    entry.path === path && entry.type === "file" ? { ...entry, mode: entry.mode | 0o111 } : entry,
+  );
+
+export const isFile = (entries: readonly TreeEntry[], path: string): boolean =>
+  entries.some((entry) => entry.path === path && entry.type === "file");
+
 export const bytesOf = (entry: Extract<TreeEntry, { type: "file" }>): Buffer => readFileSync(entry.from);

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { contextEntries, contextHash } from "../../../src/environments/sandbox/context.ts";
+import { RUN } from "../../../src/environments/sandbox/labels.ts";
 import type { Command, Sandbox, SandboxOrder } from "../../../src/environments/sandbox/sandbox.ts";
 import { readTree } from "../../../src/environments/sandbox/tree.ts";
 import { findDocker, leftovers, NOTHING, openTestHost, type TestHost } from "../../support/docker.ts";
@@ -239,6 +240,66 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
     expect(
       await opened.host.image({ label: "here", context: scratch, prebuilt: "rlcli-test/base:1", timeoutMs: 1000 }),
     ).toBe("rlcli-test/base:1");
+  });
+
+  describe("started ahead", () => {
+    const RUN_NAME = "sandbox.test.ahead";
+    const there = async () =>
+      (await docker!.listContainers({ all: true, filters: { label: [`${RUN}=${RUN_NAME}`] } })).map(({ Names }) =>
+        String(Names[0]).slice(1),
+      );
+    const running = async (count: number) => {
+      await vi.waitFor(async () => expect((await there()).length).toBe(count), { timeout: 20_000, interval: 100 });
+      return there();
+    };
+
+    test("what is expected is there when it is asked for, is used once, and waits for nobody's place", async () => {
+      const { host, close } = await openTestHost(RUN_NAME, { concurrency: 1 });
+      const [one, two] = [host.expect(order), host.expect(order)];
+      const [name] = await running(1);
+      const first = await one.start();
+      expect(first.name).toBe(name);
+      expect((await first.run({ command: "echo hi", timeoutMs: 10_000 })).stdout.text).toBe("hi\n");
+      await first.close();
+      // The next is started without being asked for; somebody whom nobody expected gets its place at once.
+      await vi.waitFor(async () => expect((await there()).filter((other) => other !== name).length).toBe(1), {
+        timeout: 20_000,
+        interval: 100,
+      });
+      const [given] = await there();
+      const unexpected = await host.start({ ...order, label: "unexpected" });
+      expect(await there()).toEqual([unexpected.name]);
+      await unexpected.close();
+      const second = await two.start();
+      expect([name, given]).not.toContain(second.name);
+      await second.close();
+      await close();
+      expect(await there()).toEqual([]);
+    });
+
+    test("one that somebody else removed, or whose image cannot start, is no worse than none", async () => {
+      const { host, close } = await openTestHost(RUN_NAME);
+      const ahead = host.expect(order);
+      const [name] = await running(1);
+      await docker!.getContainer(name!).remove({ force: true });
+      const box = await ahead.start();
+      expect(box.name).not.toBe(name);
+      await expect(host.expect({ ...order, image: "rlcli-test/not-there:1" }).start()).rejects.toThrow(/RL7303/);
+      await box.close();
+      await close();
+    });
+
+    test("nothing stays of those that nobody asked for, however soon the host is closed", async () => {
+      for (const waitMs of [0, 30, 150, 1500]) {
+        const { host, close } = await openTestHost(RUN_NAME);
+        const expected = Array.from({ length: 6 }, () => host.expect(order));
+        await new Promise((resolve) => setTimeout(resolve, waitMs));
+        expected[0]?.cancel();
+        await close();
+        expect(await there()).toEqual([]);
+        await expect(expected[1]?.start()).rejects.toThrow(/RL7303/);
+      }
+    });
   });
 
   test("sandboxes wait for a place", async () => {
