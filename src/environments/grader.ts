@@ -37,6 +37,8 @@ export interface Grade {
   readonly metrics: Readonly<Record<string, number>>;
   /** For people who look at rollouts: what was found in the text. */
   readonly note?: string;
+  /** What the answer's tools gave, where the policy does not get to see it any more. */
+  readonly outputs?: readonly ChatMessage[];
 }
 
 /** What is said to the policy instead of a grade: it answers again. */
@@ -44,6 +46,8 @@ export interface Reply {
   readonly messages: readonly ChatMessage[];
   /** They begin a conversation of their own; what was said before is not shown again. */
   readonly isFresh?: boolean;
+  /** As of a grade, where the conversation ends here. */
+  readonly outputs?: readonly ChatMessage[];
 }
 
 export interface Grader {

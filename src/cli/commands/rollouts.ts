@@ -2,11 +2,14 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "../../diagnostic.ts";
+import type { HarborOrder } from "../../environment-order.ts";
+import type { ToolFormat } from "../../environments/harbor/calls.ts";
 import { readJsonLines } from "../../files.ts";
 import { stringAt } from "../../kinds/attributes.ts";
 import { evalFolder } from "../../kinds/eval/results.ts";
 import { modelFolder } from "../../kinds/model.ts";
 import type { RunOrder } from "../../run-record.ts";
+import { didYouMean } from "../../suggest.ts";
 import { loadRenderer } from "../../tokens/load.ts";
 import { readRunRecord } from "../../training/progress.ts";
 import { type Attempt, type AttemptLine, fromLines, isLost, type Rollout } from "../../training/rl/rollout.ts";
@@ -16,14 +19,19 @@ import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import { openRun, runPlace } from "../run-record.ts";
 import { renderAttempts, type ShownAttempt } from "../views/rollouts.ts";
+import { documentsOf, exportAttempts } from "./rollouts-export.ts";
 
 export interface RolloutFlags extends Partial<SpecOptions> {
   readonly step?: number;
   readonly worst?: number;
   readonly best?: number;
-  readonly task?: number;
+  /** Row of the task, or its name. */
+  readonly task?: string;
   readonly lost?: boolean;
   readonly limit?: number;
+  /** Folder that they are written to instead of shown. */
+  readonly export?: string;
+  readonly tokens?: boolean;
 }
 
 export const ROLLOUTS_JSON_VERSION = 1;
@@ -31,21 +39,32 @@ export const ROLLOUTS_JSON_VERSION = 1;
 /** Attempts shown where nothing else is said. */
 const DEFAULT_LIMIT = 5;
 
-interface Attempts {
+export interface Attempts {
   /** `run.agent, step 12`. */
   readonly title: string;
+  /** Of the run or the eval. */
+  readonly address: string;
+  readonly generation?: string;
   readonly step: number;
   readonly attempts: readonly Attempt[];
+  readonly model: string;
   /** Folder with the model's tokenizer. */
   readonly modelFolder: string;
+  /** How tools are called, where there are some. */
+  readonly toolFormat?: ToolFormat;
+  /** By their rows; empty where tasks have no names or nobody knows them. */
+  readonly taskNames: readonly string[];
 }
 
 export async function rollouts(context: CommandContext, name: string, flags: RolloutFlags): Promise<ExitCode> {
   const found = await (name.startsWith("eval.") ? ofEval(context, name, flags) : ofRun(context, name, flags));
-  const fitting = fittingOf(found.attempts, flags);
+  if (flags.tokens && flags.export === undefined) fail("RL9003", "--tokens goes with --export.");
+  const fitting = fittingOf(found, flags);
   const chosen = choose(fitting, flags);
   const { tokenizer } = await loadRenderer(found.modelFolder);
-  const shown = chosen.map((attempt) => shownOf(attempt, (tokens) => tokenizer.decode(tokens)));
+  const decode: Decode = (tokens) => tokenizer.decode(tokens);
+  if (flags.export !== undefined) return exportAttempts(context, found, chosen, { ...flags, to: flags.export, decode });
+  const shown = chosen.map((attempt) => shownOf(attempt, found, decode));
   if (context.isJson) {
     const { step } = found;
     for (const attempt of shown)
@@ -65,10 +84,19 @@ async function ofRun(context: CommandContext, name: string, flags: RolloutFlags)
   if (!steps.includes(step)) fail("RL9009", `${address} has no rollouts of step ${step}. It has ${rangesOf(steps)}.`);
   return {
     title: `${address}, step ${step}`,
+    address,
+    generation: order.generation,
     step,
     attempts: readRollouts(folder, step),
+    model: order.model,
     modelFolder: await modelFolder(order.model, open.context),
+    ...toolsOf(order.rl?.environment.harbor),
   };
+}
+
+function toolsOf(harbor: HarborOrder | undefined): Pick<Attempts, "toolFormat" | "taskNames"> {
+  if (!harbor) return { taskNames: [] };
+  return { toolFormat: harbor.agent.tool_format, taskNames: harbor.tasks.map(({ name }) => name) };
 }
 
 /** The order of a run that has rollouts. Fails with RL9003 for one that is not of type rl. */
@@ -96,10 +124,22 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
   const node = open.spec?.nodes.get(`eval.${name}`) ?? fail("RL9009", `The spec has no ${address}.`);
   const server = open.spec?.nodes.get(node.references.find(({ path }) => path === "server")?.to as never);
   const model = (server && stringAt(server, "model")) ?? "";
+  const environment = open.spec?.nodes.get(node.references.find(({ path }) => path === "environment")?.to as never);
+  const isHarbor = environment !== undefined && stringAt(environment, "type") === "harbor";
+  const toolFormat = isHarbor ? (stringAt(environment, "tool_format") as ToolFormat) : undefined;
   const { title, path, step } = await placeOf();
   if (!existsSync(path)) fail("RL9009", `${title} has no attempts here. \`rlcli eval ${name}\` measures it.`);
   const attempts = fromLines(readJsonLines<AttemptLine>(path).values);
-  return { title, step, attempts, modelFolder: await modelFolder(model, open.context) };
+  return {
+    title,
+    address,
+    step,
+    attempts,
+    model,
+    modelFolder: await modelFolder(model, open.context),
+    ...(toolFormat ? { toolFormat } : {}),
+    taskNames: [],
+  };
 
   async function placeOf() {
     if (flags.step !== undefined) {
@@ -120,20 +160,34 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
 }
 
 /** Those that are asked for, by place. */
-function fittingOf(attempts: readonly Attempt[], { task, lost }: RolloutFlags): readonly Attempt[] {
+function fittingOf({ attempts, taskNames }: Attempts, { task: asked, lost }: RolloutFlags): readonly Attempt[] {
+  const task = asked === undefined ? undefined : rowOf(asked, taskNames);
   const ordered = [...attempts].sort((a, b) => a.group - b.group || a.index - b.index);
   return ordered.filter((a) => (task === undefined || a.task === task) && (!lost || isLost(a)));
 }
 
-function choose(fitting: readonly Attempt[], { worst, best, limit }: RolloutFlags): readonly Attempt[] {
-  if (worst === undefined && best === undefined) return fitting.slice(0, limit ?? DEFAULT_LIMIT);
+function rowOf(task: string, names: readonly string[]): number {
+  const found = names.indexOf(task);
+  if (found >= 0) return found;
+  if (/^\d+$/.test(task)) return Number(task);
+  if (names.length === 0) return fail("RL9003", `--task ${task}: the tasks here have no names; give a row, from 0.`);
+  return fail("RL9009", `There is no task \`${task}\`.${didYouMean(task, names)}`);
+}
+
+function choose(fitting: readonly Attempt[], flags: RolloutFlags): readonly Attempt[] {
+  const { worst, best, limit = flags.export === undefined ? DEFAULT_LIMIT : undefined } = flags;
+  if (worst === undefined && best === undefined) return fitting.slice(0, limit);
   const graded = fitting.filter((attempt): attempt is Rollout => !isLost(attempt));
   const sign = worst !== undefined ? 1 : -1;
   return graded.sort((a, b) => sign * (a.reward - b.reward)).slice(0, worst ?? best);
 }
 
-function shownOf(attempt: Attempt, decode: (tokens: Int32Array) => string): ShownAttempt {
-  if (isLost(attempt)) return attempt;
+type Decode = (tokens: Int32Array) => string;
+
+function shownOf(attempt: Attempt, found: Attempts, decode: Decode): ShownAttempt {
+  const name = found.taskNames[attempt.task];
+  const named = name === undefined ? {} : { taskName: name };
+  if (isLost(attempt)) return { ...attempt, ...named };
   const { turns, reference: _, ...rest } = attempt;
   let known = new Int32Array();
   const said = turns.map(({ prompt, tokens, text, stop }) => {
@@ -143,5 +197,7 @@ function shownOf(attempt: Attempt, decode: (tokens: Int32Array) => string): Show
     known = Int32Array.from([...prompt, ...tokens]);
     return { prompt: asked, answer: text, tokens: tokens.length, stop };
   });
-  return { ...rest, turns: said };
+  if (found.toolFormat === undefined) return { ...rest, ...named, turns: said };
+  const conversations = documentsOf(attempt, found, { decode, hasTokens: false });
+  return { ...rest, ...named, turns: said, conversations: conversations.map(({ steps }) => steps) };
 }

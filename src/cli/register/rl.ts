@@ -48,9 +48,11 @@ const registerRollouts: Register = (program, run) => {
     .option("--step <n>", "of this step (default: the last; of an eval: its own measurement)", wholeNumber(0))
     .addOption(new Option("--worst <k>", "so many with the lowest rewards").argParser(wholeNumber(1)).conflicts("best"))
     .option("--best <k>", "so many with the highest rewards", wholeNumber(1))
-    .option("--task <i>", "only of this task, by its row from 0", wholeNumber(0))
+    .option("--task <task>", "only of this task: its row from 0, or a Harbor task's name")
     .option("--lost", "only those that were lost to faults")
-    .option("--limit <n>", "at most so many (default: 5)", wholeNumber(1))
+    .option("--limit <n>", "at most so many (default: 5; all with --export)", wholeNumber(1))
+    .option("--export <dir>", "write them as ATIF trajectories, a folder each as Harbor lays out trials")
+    .option("--tokens", "with token ids and log-probabilities in what is exported")
     .action((name: string, flags: RolloutFlags) =>
       run(async (context) => (await import("../commands/rollouts.ts")).rollouts(context, name, flags)),
     );

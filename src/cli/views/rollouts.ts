@@ -1,5 +1,7 @@
 /** Attempts at tasks for a reader: what was asked, what was answered, what it was worth. */
+import { isRecord } from "../../datasets/row.ts";
 import { type Attempt, isLost } from "../../training/rl/rollout.ts";
+import type { TrajectoryStep } from "../../training/rl/trajectory.ts";
 import type { Style } from "./style.ts";
 import { columnsOf, printable, widthOf, wrap } from "./text.ts";
 
@@ -7,6 +9,8 @@ interface Place {
   readonly group: number;
   readonly index: number;
   readonly task: number;
+  /** Where tasks have names. */
+  readonly taskName?: string;
 }
 
 export interface ShownTurn {
@@ -22,6 +26,8 @@ export type ShownAttempt = Place &
   (
     | {
         readonly turns: readonly ShownTurn[];
+        /** Who said what and which tools were called, where there are tools; one list for each conversation. */
+        readonly conversations?: readonly (readonly TrajectoryStep[])[];
         readonly reward: number;
         readonly metrics: Readonly<Record<string, number>>;
         readonly note?: string;
@@ -68,7 +74,8 @@ const number = (value: number): string => String(Number(value.toPrecision(4)));
 
 function attemptLines(attempt: ShownAttempt, options: ViewOptions): readonly string[] {
   const { style } = options;
-  const title = `task ${attempt.task}, answer ${attempt.group}.${attempt.index}`;
+  const task = [attempt.task, ...(attempt.taskName === undefined ? [] : [printable(attempt.taskName)])].join(" ");
+  const title = `task ${task}, answer ${attempt.group}.${attempt.index}`;
   const name = style.bold(title);
   if ("fault" in attempt) {
     const { code, message } = attempt.fault;
@@ -86,14 +93,71 @@ function attemptLines(attempt: ShownAttempt, options: ViewOptions): readonly str
   return [
     `${name}  ${paint(worth)}${isNarrow ? "" : `  ${style.dim(about)}`}`,
     ...(isNarrow ? block("", about, options, style.dim) : []),
-    ...turns.flatMap((turn) => [
-      ...block("asked", turn.prompt, options, style.dim),
-      ...block("answer", turn.answer, options),
-    ]),
+    ...saidLines(attempt, options),
     ...(note === undefined ? [] : block("note", note, options)),
     ...(measured.length === 0 ? [] : block("metrics", measured.join("  "), options)),
     "",
   ];
+}
+
+type Said = Extract<ShownAttempt, { readonly turns: unknown }>;
+
+function saidLines({ turns, conversations }: Said, options: ViewOptions): readonly string[] {
+  const { style } = options;
+  let answers = 0;
+  if (conversations) return conversations.flat().flatMap((step) => stepLines(step, options, () => (answers += 1)));
+  return turns.flatMap((turn) => [
+    ...block("asked", turn.prompt, options, style.dim),
+    ...block("answer", turn.answer, options),
+  ]);
+}
+
+/** A message, or an answer with what it thought, the tools that it called and what they gave. `count` numbers the answers. */
+function stepLines(step: TrajectoryStep, options: ViewOptions, count: () => number): readonly string[] {
+  const { dim } = options.style;
+  if (step.source !== "agent" || !step.metrics) return block(step.source, step.message, options, dim);
+  const results = step.observation?.results ?? [];
+  const output = (content: string) => block("output", outputText(content), options, dim);
+  const cut = step.extra?.stop === "length" ? ", cut" : "";
+  return [
+    ...block(`turn ${count()}`, `${step.metrics.completion_tokens} tokens${cut}`, options, dim),
+    ...(step.reasoning_content === undefined ? [] : block("thought", step.reasoning_content, options, dim)),
+    ...(step.message === "" ? [] : block("said", step.message, options)),
+    ...(step.tool_calls ?? []).flatMap(({ tool_call_id: id, function_name: name, arguments: given }) => [
+      ...block(printable(name).slice(0, LABEL_WIDTH - 1), callText(given), options),
+      ...results.filter((result) => result.source_call_id === id).flatMap(({ content }) => output(content)),
+    ]),
+    ...results.filter((result) => result.source_call_id === undefined).flatMap(({ content }) => output(content)),
+  ];
+}
+
+/** A lone command as it stands; anything else as JSON. */
+function callText(given: Readonly<Record<string, unknown>>): string {
+  const { command, ...others } = given;
+  return typeof command === "string" && Object.keys(others).length === 0 ? command : JSON.stringify(given);
+}
+
+/** The result of a command in lines, anything else as it stands. */
+function outputText(content: string): string {
+  let result: unknown;
+  try {
+    result = JSON.parse(content);
+  } catch {
+    return content;
+  }
+  if (!isRecord(result)) return content;
+  if (typeof result.error === "string") return `error: ${result.error}`;
+  const { exit_code: code, timed_out: isLate, stdout, stderr } = result;
+  if (typeof code !== "number" || typeof stdout !== "string" || typeof stderr !== "string") return content;
+  const parts = [
+    `exit code ${code}${isLate === true ? ", killed for its time" : ""}`,
+    stdout,
+    stderr && `stderr: ${stderr}`,
+  ];
+  return parts
+    .filter((part) => part !== "")
+    .map((part) => part.replace(/\n$/, ""))
+    .join("\n");
 }
 
 const LABEL_WIDTH = 8;

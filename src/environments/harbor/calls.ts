@@ -19,34 +19,41 @@ export interface ParsedAnswer {
   readonly faults: readonly string[];
   /** Whether what answers them is a message of the tool; otherwise it is the user's. */
   readonly isToolForm: boolean;
+  /** What is said beside the calls; a call that is malformed stays in it. */
+  readonly said: string;
 }
-
-const NONE: ParsedAnswer = { calls: [], faults: [], isToolForm: true };
 
 /** `auto`: tags where there are some, then Llama's bare JSON, then a block of bash at the end. */
 export function parseCalls(text: string, format: ToolFormat): ParsedAnswer {
-  const said = withoutThinking(text);
-  if (format === "llama") return llama(said) ?? NONE;
+  const { said } = partThinking(text);
+  if (format === "llama") return llama(said) ?? { calls: [], faults: [], isToolForm: true, said };
   if (format === "bash_block") return bashBlock(said);
   if (format !== "auto" || said.includes("<tool_call>")) return tagged(said, format);
   return llama(said) ?? bashBlock(said);
 }
 
-/** What is thought is not said; thinking that does not end is all there is. */
-function withoutThinking(text: string): string {
-  const closed = text.replace(/^[\s\S]*?<\/think>/, "");
-  const open = closed.indexOf("<think>");
-  return open < 0 ? closed : closed.slice(0, open);
+/** What is thought is not said. Thinking that does not end is all there is from there on; its beginning may stand in the prompt. */
+export function partThinking(text: string): { readonly thought: string; readonly said: string } {
+  const end = text.indexOf("</think>");
+  const [thought, rest] = end < 0 ? ["", text] : [text.slice(0, end), text.slice(end + "</think>".length)];
+  const open = rest.indexOf("<think>");
+  const said = open < 0 ? rest : rest.slice(0, open);
+  const more = open < 0 ? "" : rest.slice(open);
+  return { thought: `${thought}${more}`.replaceAll(/<\/?think>/g, "").trim(), said };
 }
 
 function tagged(text: string, format: ToolFormat): ParsedAnswer {
   const calls: ToolCall[] = [];
   const faults: string[] = [];
+  const beside: string[] = [];
   let rest = text;
   for (let at = rest.indexOf("<tool_call>"); at >= 0; at = rest.indexOf("<tool_call>")) {
     const body = rest.slice(at + "<tool_call>".length);
     const end = body.indexOf("</tool_call>");
+    beside.push(rest.slice(0, at));
     if (end < 0) {
+      beside.push(rest.slice(at));
+      rest = "";
       faults.push("A <tool_call> is not closed by </tool_call>.");
       break;
     }
@@ -58,11 +65,13 @@ function tagged(text: string, format: ToolFormat): ParsedAnswer {
       : isXml
         ? xmlCall(inner)
         : jsonCall(inner);
-    if (typeof read === "string") faults.push(read);
-    else calls.push(read);
+    if (typeof read === "string") {
+      faults.push(read);
+      beside.push(rest.slice(at, at + "<tool_call>".length + end + "</tool_call>".length));
+    } else calls.push(read);
     rest = body.slice(end + "</tool_call>".length);
   }
-  return { calls, faults, isToolForm: true };
+  return { calls, faults, isToolForm: true, said: [...beside, rest].join("").trim() };
 }
 
 /** `{"name": …, "arguments": {…}}`; the fault otherwise. */
@@ -109,24 +118,26 @@ function llama(text: string): ParsedAnswer | undefined {
   if (!/^\{\s*"(?:name|type|function|parameters)"/.test(said)) return undefined;
   const read = jsonCall(said, "parameters");
   return typeof read === "string"
-    ? { calls: [], faults: [read], isToolForm: true }
-    : { calls: [read], faults: [], isToolForm: true };
+    ? { calls: [], faults: [read], isToolForm: true, said: text }
+    : { calls: [read], faults: [], isToolForm: true, said: "" };
 }
 
 /** One block of bash, with nothing behind it: an answer that only shows a command goes on after it. */
 function bashBlock(text: string): ParsedAnswer {
   const faults: string[] = [];
   const openings = [...text.matchAll(/^```(?:bash|sh|shell)[ \t]*$/gm)];
-  if (openings.length === 0) return { ...NONE, isToolForm: false };
+  const none: ParsedAnswer = { calls: [], faults, isToolForm: false, said: text };
+  if (openings.length === 0) return none;
   const [, command] = /^```(?:bash|sh|shell)[ \t]*\n([\s\S]*?)^```[ \t]*\s*$(?![\s\S])/m.exec(text) ?? [];
   if (openings.length > 1) faults.push("There is more than one block of bash. Write one command at a time.");
   else if (command === undefined) {
     const isClosed = /^```(?:bash|sh|shell)[ \t]*\n[\s\S]*?^```[ \t]*$/m.test(text);
-    if (isClosed) return { ...NONE, isToolForm: false };
+    if (isClosed) return none;
     faults.push("A block of bash is not closed by ```.");
   }
-  const calls = faults.length === 0 && command !== undefined ? [{ name: "bash", arguments: { command } }] : [];
-  return { calls, faults, isToolForm: false };
+  if (faults.length > 0 || command === undefined) return none;
+  const said = text.slice(0, openings[0]?.index).trim();
+  return { calls: [{ name: "bash", arguments: { command } }], faults, isToolForm: false, said };
 }
 
 /** As chat-completions APIs describe it, for the model's template. */

@@ -71,10 +71,16 @@ export class HarborEpisode implements Episode {
       const replies: ChatMessage[] = [];
       for (const call of parsed.calls) replies.push(await this.#call(call, parsed.isToolForm));
       for (const fault of parsed.faults) replies.push(errorMessage(fault, parsed.isToolForm));
-      if (performance.now() >= this.#deadlineMs) return this.#judge("agent_timeout");
-      if (answer.isLast || this.#stepTurns >= this.#deps.agent.max_turns) return this.#judge("max_turns");
+      const ending = this.#ending(answer);
+      if (ending) return { ...(await this.#judge(ending)), outputs: replies };
       return { messages: replies };
     });
+  }
+
+  /** Why there is no further answer in this step, if so. */
+  #ending(answer: Answer): StopReason | undefined {
+    if (performance.now() >= this.#deadlineMs) return "agent_timeout";
+    return answer.isLast || this.#stepTurns >= this.#deps.agent.max_turns ? "max_turns" : undefined;
   }
 
   /** The conversation became too long to go on. */

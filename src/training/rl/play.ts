@@ -4,7 +4,7 @@
  */
 import { diagnostic, RlcliError } from "../../diagnostic.ts";
 import type { SamplingOrder } from "../../environment-order.ts";
-import type { Environment, Episode } from "../../environments/environment.ts";
+import type { Environment, Episode, Response } from "../../environments/environment.ts";
 import type { ChatMessage, Grade, Reply } from "../../environments/grader.ts";
 import type { Limit } from "../../environments/limit.ts";
 import type { SampledSequence, SamplingParams } from "../../tinker/data.ts";
@@ -230,6 +230,12 @@ export function withoutSign(values: Float32Array): Float32Array {
   return values.map((value) => value + 0);
 }
 
+/** What was said to an answer, for whoever looks at the rollout. */
+function replyOf(response: Response): { readonly reply?: readonly ChatMessage[] } {
+  const reply = "messages" in response && !response.isFresh ? response.messages : response.outputs;
+  return reply === undefined || reply.length === 0 ? {} : { reply };
+}
+
 /** One attempt, from its first answer to its grade. */
 class Attempting {
   readonly #player: Player;
@@ -247,17 +253,19 @@ class Attempting {
   async play(first: RolloutTurn): Promise<{ turns: readonly RolloutTurn[]; grade: Grade }> {
     const { maxTurns } = this.#episode;
     const messages = [...this.#episode.messages];
-    const turns = [first];
+    const turns: RolloutTurn[] = [];
+    let asked: readonly ChatMessage[] | undefined = this.#episode.messages;
     for (let turn = first; ; ) {
-      const isLast = turns.length >= maxTurns;
+      const isLast = turns.length + 1 >= maxTurns;
       const response = await this.#episode.respond({ text: turn.text, isWhole: turn.stop === "stop", isLast });
+      turns.push({ ...turn, ...(asked ? { asked } : {}), ...replyOf(response) });
+      asked = "messages" in response && response.isFresh ? response.messages : undefined;
       if (!("messages" in response)) return { turns, grade: response };
       if (isLast) throw new RlcliError(diagnostic("RL7104", `There was no grade after ${maxTurns} answers.`));
       const prompt = this.#next(messages, turn, response);
       if (!fits(this.#player, prompt, this.#episode))
         return { turns, grade: await (this.#episode.tooLong as () => Promise<Grade>)() };
       turn = await this.#answer(prompt, turns.length);
-      turns.push(turn);
     }
   }
 

@@ -1,4 +1,5 @@
 /** A rollout: one attempt at a task, what was said in it and what it was worth. And how it is written down. */
+import type { ChatMessage } from "../../environments/grader.ts";
 import type { Turn } from "./segments.ts";
 
 /** An answer as tokens and text, and what was said to it. */
@@ -6,6 +7,10 @@ export interface RolloutTurn extends Turn {
   /** Without the token that ended it. */
   readonly text: string;
   readonly stop: "stop" | "length";
+  /** What a conversation began with: of the first turn, and of each that begins one anew. Absent in what older versions wrote. */
+  readonly asked?: readonly ChatMessage[];
+  /** What the environment said to the answer, whether or not the policy got to see it. */
+  readonly reply?: readonly ChatMessage[];
 }
 
 interface Place {
@@ -46,6 +51,8 @@ interface TurnLine {
   readonly logprobs: readonly number[];
   readonly text: string;
   readonly stop: "stop" | "length";
+  readonly asked?: readonly ChatMessage[];
+  readonly reply?: readonly ChatMessage[];
 }
 
 interface RolloutLine extends Omit<Rollout, "turns" | "reference"> {
@@ -57,7 +64,7 @@ export type AttemptLine = RolloutLine | LostRollout;
 
 /**
  * The lines of some groups. Numbers are written with all their digits, so that what is read is what was sampled. A first turn without
- * a prompt was asked what the attempt of its group on a line before was asked.
+ * a prompt was asked what the attempt of its group on a line before was asked, as tokens and as messages.
  */
 export function toLines(groups: readonly Attempt[]): readonly AttemptLine[] {
   let asked: { readonly group: number; readonly prompt: Int32Array | undefined } | undefined;
@@ -76,12 +83,14 @@ export function toLines(groups: readonly Attempt[]): readonly AttemptLine[] {
 }
 
 function turnLine(
-  { prompt, tokens, logprobs, text, stop }: RolloutTurn,
+  { prompt, tokens, logprobs, text, stop, asked: beginning, reply }: RolloutTurn,
   before: RolloutTurn | undefined,
   asked: Int32Array | undefined,
 ): TurnLine {
-  const said = { tokens: Array.from(tokens), logprobs: Array.from(logprobs), text, stop };
-  if (asked && (prompt === asked || (prompt.length === asked.length && startsWith(prompt, asked)))) return said;
+  const answer = { tokens: Array.from(tokens), logprobs: Array.from(logprobs), text, stop };
+  const replied = { ...answer, ...(reply ? { reply } : {}) };
+  const said = { ...replied, ...(beginning ? { asked: beginning } : {}) };
+  if (asked && (prompt === asked || (prompt.length === asked.length && startsWith(prompt, asked)))) return replied;
   const known = before && joined(before);
   if (known && startsWith(prompt, known)) return { added: Array.from(prompt.subarray(known.length)), ...said };
   return { prompt: Array.from(prompt), ...said };
@@ -89,7 +98,7 @@ function turnLine(
 
 /** Attempts from their lines, in order. One whose prompt stood on a line that is missing is left out. */
 export function fromLines(lines: readonly AttemptLine[]): readonly Attempt[] {
-  let asked: Int32Array = new Int32Array();
+  let asked: { readonly prompt: Int32Array; readonly messages?: readonly ChatMessage[] } = { prompt: new Int32Array() };
   let group: number | undefined;
   return lines.flatMap((line): Attempt | [] => {
     if ("fault" in line) return line;
@@ -97,16 +106,26 @@ export function fromLines(lines: readonly AttemptLine[]): readonly Attempt[] {
     group = line.group;
     const { turns: written, reference, ...rest } = line;
     const turns: RolloutTurn[] = [];
-    for (const { prompt, added, tokens, logprobs, text, stop } of written) {
+    for (const { prompt, added, tokens, logprobs, text, stop, asked: own, reply } of written) {
       const before = turns.at(-1);
+      const beginning = own ?? (before || prompt ? undefined : asked.messages);
       const whole = prompt
         ? Int32Array.from(prompt)
         : before
           ? Int32Array.from([...joined(before), ...(added ?? [])])
-          : asked;
-      turns.push({ prompt: whole, tokens: Int32Array.from(tokens), logprobs: Float32Array.from(logprobs), text, stop });
+          : asked.prompt;
+      turns.push({
+        prompt: whole,
+        tokens: Int32Array.from(tokens),
+        logprobs: Float32Array.from(logprobs),
+        text,
+        stop,
+        ...(beginning ? { asked: beginning } : {}),
+        ...(reply ? { reply } : {}),
+      });
     }
-    asked = turns[0]?.prompt ?? asked;
+    const [first] = turns;
+    if (first) asked = { prompt: first.prompt, ...(first.asked ? { messages: first.asked } : {}) };
     return {
       ...rest,
       turns,
