@@ -1,0 +1,2 @@
+#!/bin/bash
+cp in.txt out.txt

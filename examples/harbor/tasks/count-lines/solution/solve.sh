@@ -1,0 +1,2 @@
+#!/bin/bash
+wc -l <in.txt >out.txt

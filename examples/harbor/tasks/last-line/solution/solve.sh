@@ -1,0 +1,2 @@
+#!/bin/bash
+tail -n 1 in.txt >out.txt

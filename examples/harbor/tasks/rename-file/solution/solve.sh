@@ -1,0 +1,2 @@
+#!/bin/bash
+mv in.txt out.txt

@@ -1,0 +1,6 @@
+#!/bin/bash
+if [ "$(cat out.txt 2>/dev/null)" = "$(printf 'figs\npears\nplums')" ]; then
+  echo 1 > /logs/verifier/reward.txt
+else
+  echo 0 > /logs/verifier/reward.txt
+fi
