@@ -107,6 +107,7 @@ runs:
     }, 100);
     const { code, err } = await run.ended;
     clearInterval(watch);
+    if (code !== 0) process.stderr.write(readFileSync(join(project.runFolder("agent"), "log.txt"), "utf8"));
     expect([code, err]).toEqual([0, expect.stringMatching(/run\.agent: done/)]);
   }, 240_000);
   afterAll(async () => {

@@ -59,6 +59,12 @@ export async function playGroup(player: Player, order: GroupOrder): Promise<read
   const opened = await Promise.allSettled(
     Array.from({ length: order.count }, () => environment.open(order.task, signal)),
   );
+  const closing = new Map<Episode, Promise<void>>();
+  const close = (episode: Episode): Promise<void> => {
+    const known = closing.get(episode) ?? episode.close();
+    closing.set(episode, known);
+    return known;
+  };
   try {
     const episodes = opened.map((result) => (result.status === "fulfilled" ? result.value : lossOf(result.reason)));
     const first = episodes.find((episode): episode is Episode => "respond" in episode);
@@ -72,12 +78,12 @@ export async function playGroup(player: Player, order: GroupOrder): Promise<read
         ({ turns, grade }) => ({ ...place, turns, ...gradeOf(grade), weights: player.weights }),
         (error) => ({ ...place, fault: lossOf(error) }),
       );
-      // At once: others of the group may wait for the place that it holds.
-      return played.finally(() => episode.close());
+      // Whoever is done makes room at once: others of its group may be waiting for the place that it holds.
+      return played.finally(() => close(episode));
     });
     return await settled(attempts);
   } finally {
-    await Promise.all(opened.map((result) => (result.status === "fulfilled" ? result.value.close() : undefined)));
+    await settled(opened.map(async (result) => (result.status === "fulfilled" ? close(result.value) : undefined)));
   }
 }
 
@@ -95,11 +101,11 @@ const gradeOf = ({ reward, metrics, note }: Grade) => ({
 });
 
 /** All of them, once none is at work any more; the first fault that is not one attempt's own is thrown. */
-async function settled(attempts: readonly Promise<Attempt>[]): Promise<readonly Attempt[]> {
-  const results = await Promise.allSettled(attempts);
+async function settled<T>(works: readonly Promise<T>[]): Promise<readonly T[]> {
+  const results = await Promise.allSettled(works);
   const failed = results.find((result) => result.status === "rejected");
   if (failed) throw failed.reason;
-  return results.map((result) => (result as PromiseFulfilledResult<Attempt>).value);
+  return results.map((result) => (result as PromiseFulfilledResult<T>).value);
 }
 
 /** Faults after which the next attempt would fare no better, or which say that the model is gone. */

@@ -6,7 +6,7 @@ import { Limit } from "../../../src/environments/limit.ts";
 import type { SampledSequence } from "../../../src/tinker/data.ts";
 import type { SampleRequest, Sampler } from "../../../src/tinker/sampler.ts";
 import { loadRenderer } from "../../../src/tokens/load.ts";
-import { playGroup } from "../../../src/training/rl/play.ts";
+import { type Player, playGroup } from "../../../src/training/rl/play.ts";
 import { isLost, type Rollout } from "../../../src/training/rl/rollout.ts";
 import { segmentsOf } from "../../../src/training/rl/segments.ts";
 
@@ -14,15 +14,36 @@ const renderer = await loadRenderer(fileURLToPath(new URL("../../fixtures/tiny-q
 const [END] = renderer.stopTokens() as [number];
 const question = (content: string) => [{ role: "user", content }];
 
+const TOKENS = Int32Array.from([...renderer.tokenizer.encode({ text: "ok", marks: [] }), END]);
+const OK: SampledSequence = {
+  tokens: TOKENS,
+  logprobs: new Float32Array(TOKENS.length).fill(-1),
+  stopReason: "stop",
+};
+
+/** A player whose every answer is what `sample` says. */
+function playerOf(environment: Environment, answer: (prompt: string) => Promise<SampledSequence>): Player {
+  const sample = async ({ prompt, count = 1 }: SampleRequest) => {
+    const sequence = await answer(renderer.tokenizer.decode(prompt as Int32Array));
+    return { result: async () => ({ sequences: Array(count).fill(sequence) }) };
+  };
+  return {
+    environment,
+    renderer,
+    sampler: { sample } as unknown as Sampler,
+    sampling: { temperature: 1, top_p: 1, max_tokens: 8, stop: [] },
+    templateKwargs: {},
+    weights: 0,
+    seed: 1,
+    limit: new Limit(8),
+    firstSeq: 0,
+    signal: new AbortController().signal,
+  };
+}
+
 /** Plays one attempt whose every answer is `ok`, and gives what was asked as text. */
 async function play(responses: readonly Response[], more: Partial<Episode> = {}) {
   const prompts: string[] = [];
-  const tokens = Int32Array.from([...renderer.tokenizer.encode({ text: "ok", marks: [] }), END]);
-  const sequence: SampledSequence = { tokens, logprobs: new Float32Array(tokens.length).fill(-1), stopReason: "stop" };
-  const sample = async ({ prompt }: SampleRequest) => {
-    prompts.push(renderer.tokenizer.decode(prompt as Int32Array));
-    return { result: async () => ({ sequences: [sequence] }) };
-  };
   let at = 0;
   let closed = 0;
   const episode: Episode = {
@@ -40,18 +61,10 @@ async function play(responses: readonly Response[], more: Partial<Episode> = {})
     open: async () => episode,
     close: async () => {},
   };
-  const player = {
-    environment,
-    renderer,
-    sampler: { sample } as unknown as Sampler,
-    sampling: { temperature: 1, top_p: 1, max_tokens: 8, stop: [] },
-    templateKwargs: {},
-    weights: 0,
-    seed: 1,
-    limit: new Limit(1),
-    firstSeq: 0,
-    signal: new AbortController().signal,
-  };
+  const player = playerOf(environment, async (prompt) => {
+    prompts.push(prompt);
+    return OK;
+  });
   const [attempt] = await playGroup(player, { step: 1, group: 0, task: 0, count: 1 });
   expect(closed).toBe(1);
   return { attempt: attempt!, prompts };
@@ -84,4 +97,37 @@ test("a task that is too long from the start is lost, and nothing is sampled", a
     code: "RL7104",
     message: expect.stringMatching(/max_trajectory_tokens/),
   });
+});
+
+test("an attempt that is over makes room for the others of its group, so that groups larger than the places all end", async () => {
+  const places = new Limit(1);
+  const open = async (): Promise<Episode> => {
+    let release = () => {};
+    return {
+      messages: question("one"),
+      maxTurns: 2,
+      respond: async ({ isLast }) => {
+        if (isLast) return GRADE;
+        await new Promise<void>((taken) => {
+          void places.run(() => {
+            taken();
+            return new Promise<void>((resolve) => {
+              release = resolve;
+            });
+          });
+        });
+        return { messages: question("more") };
+      },
+      close: async () => release(),
+    };
+  };
+  const environment = { count: 1, tagOf: () => undefined, open, close: async () => {} };
+  const groups = [0, 1].map((group) =>
+    playGroup(
+      playerOf(environment, async () => OK),
+      { step: 1, group, task: 0, count: 3 },
+    ),
+  );
+  const attempts = (await Promise.all(groups)).flat();
+  expect(attempts.map((attempt) => (isLost(attempt) ? attempt.fault : attempt.reward))).toEqual(Array(6).fill(0.5));
 });
