@@ -7,7 +7,7 @@
 //   alive    64 sandboxes at once, each of which runs a command
 //   trials   200 whole trials of a task (solution and tests) in rounds, beside as many `docker run --rm` of solution and tests
 //            in one command, equally many at once
-//   left     containers, networks, volumes and images on the daemon before and after
+//   left     containers, networks, volumes and nameless images of ours on the daemon before and after
 //
 //   node benchmarks/sandbox.bench.mjs [--check]    needs a Docker daemon; --check fails where a bound is missed
 import { execFile, spawnSync } from "node:child_process";
@@ -84,18 +84,20 @@ async function drain(stream) {
 const host = await openDocker({ ...labels, concurrency: ALIVE });
 const { docker } = host;
 
+/** What is there of ours: others may use the same daemon at the same time. */
 async function counts() {
-  const [containers, networks, volumes, images] = await Promise.all([
-    docker.listContainers({ all: true }),
-    docker.listNetworks(),
-    docker.listVolumes(),
-    docker.listImages({ all: true }),
+  const filters = { label: ["dev.rlcli.managed"] };
+  const [containers, networks, volumes, dangling] = await Promise.all([
+    docker.listContainers({ all: true, filters: { label: ["dev.rlcli.run=sandbox.bench"] } }),
+    docker.listNetworks({ filters }),
+    docker.listVolumes({ filters: JSON.stringify(filters) }),
+    docker.listImages({ filters: JSON.stringify({ ...filters, dangling: ["true"] }) }),
   ]);
   return {
     containers: containers.length,
     networks: networks.length,
     volumes: (volumes.Volumes ?? []).length,
-    images: images.length,
+    danglingImages: dangling.length,
   };
 }
 

@@ -62,7 +62,8 @@ async function playStep(
     context.out(result.stdout.text);
     context.err(result.stderr.text);
     if (result.hasTimedOut) context.err(`[killed after ${timeoutMs / 1000} s]\n`);
-    else if (result.exitCode !== 0) context.err(`[exit code ${result.exitCode}]\n`);
+    if (result.memoryKills > 0) context.err("[killed: the container's memory is used up]\n");
+    if (!result.hasTimedOut && result.exitCode !== 0) context.err(`[exit code ${result.exitCode}]\n`);
   }
 }
 

@@ -10,7 +10,7 @@ import type { SandboxHost } from "../../environments/sandbox/sandbox.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { type NamedTask, type OpenTasks, openTaskSet, type TaskFlags } from "../environment.ts";
-import { checkLine, taskLines, trialLines } from "../views/env.ts";
+import { checkLine, memoryWords, taskLines, trialLines } from "../views/env.ts";
 
 export async function envList(context: CommandContext, tasks: string | undefined, flags: TaskFlags): Promise<ExitCode> {
   const open = await openTaskSet(context, tasks, flags, context.interruption().stop);
@@ -38,6 +38,8 @@ export interface CheckFlags extends TaskFlags {
 export interface Tried {
   readonly rewards?: Rewards;
   readonly reward?: number;
+  /** Processes that were killed because the container's memory was used up; absent where none was. */
+  readonly memoryKills?: number;
   readonly fault?: Diagnostic;
 }
 
@@ -108,6 +110,7 @@ export async function envRun(
     const tried = await tryTask(command === undefined ? asked : { ...asked, command });
     if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, name: task.name, ...tried })}\n`);
     else if (tried.rewards) context.out(trialLines(tried.rewards));
+    if (!context.isJson && tried.memoryKills) context.err(`${memoryWords(tried.memoryKills)}\n`);
     if (tried.fault) context.report([tried.fault]);
     return tried.fault ? EXIT.failed : EXIT.done;
   });
@@ -146,15 +149,17 @@ async function tryTask(asked: Asked): Promise<Tried> {
         ? await checkTrial(trial, agent, signal)
         : await commandTrial(trial, command, context, signal);
     isFaulty = false;
-    return { rewards, reward: scalarOf(rewards, open.order.agent.reward_key) };
+    return { rewards, reward: scalarOf(rewards, open.order.agent.reward_key), ...memoryOf(trial) };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof RlcliError)) throw error;
-    return { fault: error.diagnostics[0] ?? diagnostic("RL7303", messageOf(error)) };
+    return { fault: error.diagnostics[0] ?? diagnostic("RL7303", messageOf(error)), ...memoryOf(trial) };
   } finally {
     await trial?.close({ keep: isFaulty && open.order.sandbox.keep_failed });
   }
 }
+
+const memoryOf = (trial: Trial | undefined) => (trial?.memoryKills ? { memoryKills: trial.memoryKills } : {});
 
 /** Commands in the agent's place; each step of a task gets all of them. */
 async function commandTrial(trial: Trial, commands: readonly string[], context: CommandContext, signal: AbortSignal) {

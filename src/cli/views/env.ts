@@ -35,7 +35,11 @@ export function checkLine({ name, oracle, nop, passed }: CheckedTask, style: Sty
   return `${mark}  ${name}  solution ${triedWords(oracle)}, nothing ${triedWords(nop)}\n`;
 }
 
-const triedWords = ({ reward, fault }: Tried): string => (fault ? fault.code : String(reward));
+const triedWords = ({ reward, fault, memoryKills }: Tried): string =>
+  `${fault ? fault.code : reward}${memoryKills ? " (out of memory)" : ""}`;
+
+export const memoryWords = (kills: number): string =>
+  `${kills} ${kills === 1 ? "process was" : "processes were"} killed: the container's memory was used up (\`memory_mb\` of the task, or \`sandbox.memory\`).`;
 
 export function trialLines(rewards: Rewards): string {
   return Object.entries(rewards)

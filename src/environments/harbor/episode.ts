@@ -122,6 +122,7 @@ export class HarborEpisode implements Episode {
     const said = {
       exit_code: result.exitCode,
       ...(result.hasTimedOut ? { timed_out: true } : {}),
+      ...(result.memoryKills > 0 ? { out_of_memory: true } : {}),
       stdout: shown(result.stdout.text),
       stderr: shown(result.stderr.text),
     };
@@ -169,7 +170,9 @@ export class HarborEpisode implements Episode {
   }
 
   #metrics(reason: StopReason): Record<string, number> {
-    return { ...this.#counts, [`stop/${reason}`]: 1 };
+    const { memoryKills } = this.#deps.trial;
+    const memory = memoryKills === 0 ? {} : { memory_kills: memoryKills };
+    return { ...this.#counts, ...memory, [`stop/${reason}`]: 1 };
   }
 
   async #noting(work: () => Promise<Response>): Promise<Response> {

@@ -274,6 +274,11 @@ export class Trial {
     return { steps: this.#results, task: combineRewards(this.#results, this.task.config.strategy) };
   }
 
+  /** Processes of its container that were killed because its memory was used up. */
+  get memoryKills(): number {
+    return this.#sandbox?.memoryKills ?? 0;
+  }
+
   get isOver(): boolean {
     return this.#isOver;
   }

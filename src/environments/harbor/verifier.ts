@@ -1,6 +1,6 @@
 /** Runs a task's tests in the agent's container and reads their verdict. */
 import { fail } from "../../diagnostic.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import type { CommandResult, Sandbox } from "../sandbox/sandbox.ts";
 import { isFile, readTree, type TreeEntry, withExecutable } from "../sandbox/tree.ts";
 import { inStep, type TrialOutput } from "./artifacts.ts";
 import { noVerdict, type Rewards, readRewards } from "./reward.ts";
@@ -41,8 +41,11 @@ export async function runTests(sandbox: Sandbox, order: TestOrder): Promise<Rewa
   if (order.output) await saveLogs(sandbox, order.output, order.step);
   // Whatever was written before the end is no verdict.
   if (result.hasTimedOut) noVerdict(`the tests ran longer than ${timeoutMs / 1000} s`);
-  return readRewards(sandbox, async () => (await asRoot(SAID)).stdout.text);
+  return readRewards(sandbox, async () => memoryWords(result) + (await asRoot(SAID)).stdout.text);
 }
+
+const memoryWords = ({ memoryKills }: CommandResult): string =>
+  memoryKills === 0 ? "" : `(${memoryKills} of their processes were killed: the container's memory was used up.)\n`;
 
 function overlay(folders: readonly string[]): readonly TreeEntry[] {
   const entries = new Map<string, TreeEntry>();

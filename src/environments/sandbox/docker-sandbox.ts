@@ -3,10 +3,11 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { pack } from "tar-stream";
-import { fail } from "../../diagnostic.ts";
+import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { tarOf } from "./context.ts";
 import { failSandbox, statusOf, within, wordsOf } from "./daemon.ts";
 import { downloadFiles } from "./download.ts";
+import { hasRunOutOfMemory } from "./events.ts";
 import { runCommand } from "./exec.ts";
 import { KEPT_NAME, type Labels } from "./labels.ts";
 import type { Command, CommandResult, DownloadLimits, NetworkPolicy, Sandbox, SandboxOrder } from "./sandbox.ts";
@@ -16,6 +17,8 @@ const API_TIMEOUT_MS = 30_000;
 const COPY_TIMEOUT_MS = 120_000;
 const BRIDGE = "bridge";
 const HEALTH_POLL_MS = 250;
+const MIB = 2 ** 20;
+const CLOCK_SKEW_S = 60;
 
 export interface Started {
   readonly container: Docker.Container;
@@ -33,6 +36,9 @@ export class DockerSandbox implements Sandbox {
   readonly #order: SandboxOrder;
   readonly #onClose: OnClose;
   #network: NetworkPolicy;
+  #memoryKills = 0;
+  /** Seconds since 1970, as the daemon of another machine may have them. */
+  readonly #since = Date.now() / 1000 - CLOCK_SKEW_S;
   #closing: Promise<void> | undefined;
 
   constructor(docker: Docker, started: Started, name: string, order: SandboxOrder, onClose: OnClose) {
@@ -71,8 +77,37 @@ export class DockerSandbox implements Sandbox {
 
   run(command: Command): Promise<CommandResult> {
     const cwd = command.cwd ?? this.#workdir;
-    const putScript = (text: string) => this.#putScript(text);
-    return runCommand({ container: this.#container, pids: this.#order.pids, putScript }, { ...command, cwd });
+    const place = {
+      container: this.#container,
+      pids: this.#order.pids,
+      putScript: (text: string) => this.#putScript(text),
+      newMemoryKills: (total: number) => this.#newMemoryKills(total),
+    };
+    return this.#alive(runCommand(place, { ...command, cwd }));
+  }
+
+  get memoryKills(): number {
+    return this.#memoryKills;
+  }
+
+  #newMemoryKills(total: number): number {
+    const news = Math.max(0, total - this.#memoryKills);
+    this.#memoryKills += news;
+    return news;
+  }
+
+  /** A failure of a container that is gone says so, and whether that was for want of memory. */
+  async #alive<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (!(error instanceof RlcliError) || (await this.isAlive().catch(() => true))) throw error;
+      const { memoryBytes } = this.#order;
+      const why = (await hasRunOutOfMemory(this.#docker, this.#container.id, this.#since))
+        ? `its memory of ${memoryBytes / MIB} MiB was used up`
+        : `it was ended from inside or by somebody else. ${messageOf(error)}`;
+      return fail("RL7303", `The container ${this.name} is gone: ${why.replace(/\.$/, "")}.`, { cause: error });
+    }
   }
 
   async #putScript(text: string): Promise<string> {
@@ -87,7 +122,7 @@ export class DockerSandbox implements Sandbox {
   async upload(entries: readonly TreeEntry[], target: string): Promise<void> {
     const folder = target.replace(/^\/+|\/+$/g, "");
     const all: readonly TreeEntry[] = [{ type: "folder", path: "", mode: 0o755 }, ...entries];
-    await this.#copy(tarOf(all, folder === "" ? "" : `${folder}/`), "/");
+    await this.#alive(this.#copy(tarOf(all, folder === "" ? "" : `${folder}/`), "/"));
   }
 
   #copy(tar: unknown, path: string): Promise<void> {
@@ -99,7 +134,8 @@ export class DockerSandbox implements Sandbox {
   }
 
   download(path: string, limits: DownloadLimits) {
-    return within(COPY_TIMEOUT_MS, downloadFiles(this.#container, path, limits), "A copy out of a container");
+    const work = downloadFiles(this.#container, path, limits);
+    return this.#alive(within(COPY_TIMEOUT_MS, work, "A copy out of a container"));
   }
 
   async setNetwork(policy: NetworkPolicy): Promise<void> {

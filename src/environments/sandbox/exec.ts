@@ -19,6 +19,10 @@ const KILLED_GRACE_MS = 500;
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const KEEP_BYTES = 64 * 1024;
 const TIMED_OUT = 124;
+/** By SIGKILL: of itself, or with its container. */
+const KILLED = 137;
+const DYING_MS = 1000;
+const DYING_POLL_MS = 100;
 
 /** Puts a command that is too long for an argument into a file of the container, and gives its path. */
 export type PutScript = (text: string) => Promise<string>;
@@ -29,6 +33,8 @@ export interface CommandPlace {
   /** Processes at the most. */
   readonly pids: number;
   readonly putScript: PutScript;
+  /** Takes how many processes of the container were killed for memory, and gives how many of them are new. */
+  newMemoryKills(total: number): number;
 }
 
 export async function runCommand(place: CommandPlace, command: Command): Promise<CommandResult> {
@@ -126,12 +132,14 @@ class Running {
       if (hasTimedOut) await this.#kill(ended);
       if (hasTimedOut) for (const one of this.#streams) one.end();
       signal?.throwIfAborted();
-      const exitCode = hasTimedOut ? TIMED_OUT : (this.#streams[0].value ?? (await this.#exitCode(exec)));
+      const [status, kills = 0] = this.#streams[0].values ?? [];
+      const exitCode = hasTimedOut ? TIMED_OUT : (status ?? (await this.#exitCode(exec)));
+      const memoryKills = this.#place.newMemoryKills(kills);
       const [stdout, stderr] = this.#outs.map((out) => out.output()) as [
         CommandResult["stdout"],
         CommandResult["stderr"],
       ];
-      return { exitCode, hasTimedOut, stdout, stderr, durationMs: performance.now() - began };
+      return { exitCode, hasTimedOut, memoryKills, stdout, stderr, durationMs: performance.now() - began };
     } finally {
       timer.abort();
       destroy(stream);
@@ -149,12 +157,12 @@ class Running {
     const frames = new FrameReader((which, bytes) => this.#streams[which - 1]?.push(bytes));
     return new Promise((resolve) => {
       const end = (): void => {
-        for (const one of this.#streams) if (one.value === undefined) one.end();
+        for (const one of this.#streams) if (one.values === undefined) one.end();
         resolve("ended");
       };
       stream.on("data", (chunk: Buffer) => {
         frames.push(chunk);
-        if (this.#streams.every(({ value }) => value !== undefined)) resolve("ended");
+        if (this.#streams.every(({ values }) => values !== undefined)) resolve("ended");
       });
       for (const event of ["end", "close", "error"]) stream.on(event, end);
     });
@@ -166,7 +174,7 @@ class Running {
       const { Running: isRunning, ExitCode, Pid } = await this.#api(exec.inspect());
       if (!isRunning && ExitCode !== null) {
         if (Pid !== 0) {
-          await this.#requireAlive();
+          await this.#requireAlive(ExitCode === KILLED ? DYING_MS : 0);
           return ExitCode;
         }
         const said = this.#outs
@@ -180,9 +188,14 @@ class Running {
     }
   }
 
-  async #requireAlive(): Promise<void> {
-    const { State } = await this.#api(this.#container.inspect());
-    if (!State.Running) fail("RL7303", "The container ended while a command ran in it.");
+  /** The end of a container is told a moment later than that of its commands. */
+  async #requireAlive(withinMs: number): Promise<void> {
+    for (let left = withinMs; ; left -= DYING_POLL_MS) {
+      const { State } = await this.#api(this.#container.inspect());
+      if (!State.Running) fail("RL7303", "The container ended while a command ran in it.");
+      if (left <= 0) return;
+      await sleep(DYING_POLL_MS);
+    }
   }
 
   /** As the command's own user, who may look at its processes, and as root, who may reach those that changed their user. */

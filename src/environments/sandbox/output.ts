@@ -87,14 +87,14 @@ function textOf(bytes: Buffer, cut?: "start" | "end"): string {
   return bytes.subarray(from, to).toString("utf8").replaceAll("\0", "\uFFFD");
 }
 
-/** Passes a stream on up to a mark, behind which stands a number and a newline. */
+/** Passes a stream on up to a mark, behind which stand numbers and a newline. */
 export class MarkedStream {
   readonly #mark: Buffer;
   readonly #out: HeadTail;
   #pending: Buffer = Buffer.alloc(0);
   #after: Buffer | undefined;
-  /** What stood behind the mark. */
-  value: number | undefined;
+  /** What stood behind the mark; undefined until all of it is there. */
+  values: readonly number[] | undefined;
 
   constructor(mark: string, out: HeadTail) {
     this.#mark = Buffer.from(mark);
@@ -102,7 +102,7 @@ export class MarkedStream {
   }
 
   push(bytes: Buffer): void {
-    if (this.value !== undefined) return;
+    if (this.values !== undefined) return;
     if (this.#after === undefined) {
       const all = this.#pending.length === 0 ? bytes : Buffer.concat([this.#pending, bytes]);
       const at = all.indexOf(this.#mark);
@@ -117,7 +117,7 @@ export class MarkedStream {
       this.#after = Buffer.from(all.subarray(at + this.#mark.length));
     } else this.#after = Buffer.concat([this.#after, bytes]);
     const end = this.#after.indexOf(10);
-    if (end >= 0) this.value = Number(this.#after.subarray(0, end).toString());
+    if (end >= 0) this.values = this.#after.subarray(0, end).toString().split(" ").map(Number);
   }
 
   /** The stream ended without a mark: what was held back belongs to it. */

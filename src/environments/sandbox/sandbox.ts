@@ -52,6 +52,8 @@ export interface CommandResult {
   /** 124 where it was killed for its time. */
   readonly exitCode: number;
   readonly hasTimedOut: boolean;
+  /** Processes of the sandbox that were killed since the command before, because its memory was used up. */
+  readonly memoryKills: number;
   readonly stdout: Output;
   readonly stderr: Output;
   readonly durationMs: number;
@@ -74,6 +76,8 @@ export interface DownloadedFile {
 export interface Sandbox {
   /** As its host calls it. */
   readonly name: string;
+  /** Processes that were killed because its memory was used up, until its last command ended. */
+  readonly memoryKills: number;
   /** Runs a command to its end, or kills it with all that it started. Processes that it leaves running stay alive. */
   run(command: Command): Promise<CommandResult>;
   /** Files owned by root, below a folder that is made if it is not there. */

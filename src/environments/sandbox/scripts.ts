@@ -6,7 +6,8 @@ export const BOOT = 'eval "$RLCLI_SCRIPT"';
 /**
  * Runs RLCLI_COMMAND in RLCLI_CWD, with its streams through readers that outlive it. A server that the command leaves behind thus
  * keeps a place to write to; the end of the command is told by a mark (RLCLI_MARK) behind all that it wrote, not by the streams'
- * end, which such a server delays.
+ * end, which such a server delays. Behind the mark stand the exit code and how many processes of the container the kernel has killed for
+ * want of memory (of cgroup v2, or v1; 0 where neither is to be seen).
  */
 export const RUN_SCRIPT = `
 cwd=$RLCLI_CWD mark=$RLCLI_MARK command=$RLCLI_COMMAND
@@ -14,9 +15,12 @@ unset RLCLI_CWD RLCLI_MARK RLCLI_COMMAND RLCLI_SCRIPT
 cd -- "$cwd" 2>/dev/null || { cd /; printf 'The working directory %s is not there; the command runs in /.\n' "$cwd" >&2; }
 exec 3> >(trap '' PIPE INT TERM HUP; cat; exec cat >/dev/null) 4> >(trap '' PIPE INT TERM HUP; cat >&2; exec cat >/dev/null)
 bash -c "$command" >&3 2>&4 3>&- 4>&- </dev/null
-status=$?
-printf '%s%d\n' "$mark" "$status" >&3
-printf '%s%d\n' "$mark" "$status" >&4
+status=$? kills=0
+for f in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+  while read -r key n; do [ "$key" = oom_kill ] && kills=$n; done < "$f"
+done 2>/dev/null
+printf '%s%d %d\n' "$mark" "$status" "$kills" >&3
+printf '%s%d %d\n' "$mark" "$status" "$kills" >&4
 `;
 
 /** The same for a command that is too long for an argument: RLCLI_COMMAND is a file with it, which is removed. */

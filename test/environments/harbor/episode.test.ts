@@ -164,6 +164,14 @@ describe.skipIf(!docker)("episodes on a Docker daemon (skipped where none runs)"
     expect(grade(late.responses[0])).toEqual({ reward: 1, note: "agent_timeout" });
   });
 
+  test("a command that is killed for memory is told so, and counted", async () => {
+    const hog = "x=$(head -c 400000000 /dev/zero | tr '\\0' x)";
+    const { responses } = await play(fixture("hello-file"), {}, [call(hog), WRITE, "Done."]);
+    expect(said(responses[0])).toMatchObject([["tool", { exit_code: 137, out_of_memory: true }]]);
+    expect(said(responses[1])).toEqual([["tool", { exit_code: 0, stdout: "", stderr: "" }]]);
+    expect(responses[2]).toMatchObject({ reward: 1, metrics: { memory_kills: 1 } });
+  });
+
   test("much output is cut, and what the host's variables hold is masked", async () => {
     const folder = join(scratch, "masked");
     cpSync(fixture("env-and-workdir"), folder, { recursive: true });

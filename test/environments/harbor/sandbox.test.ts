@@ -127,9 +127,35 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
     expect((await run("nc 127.0.0.1 9090")).stdout.text).toBe("here\n");
   });
 
-  test("memory beyond the limit kills the command, not the container", async () => {
-    expect((await run("x=$(head -c 400000000 /dev/zero | tr '\\0' x)")).exitCode).toBe(137);
-    expect((await run("echo fine")).stdout.text).toBe("fine\n");
+  const hog = (bytes: number) => `x=$(head -c ${bytes} /dev/zero | tr "\\0" x)`;
+  const HOG = hog(400_000_000);
+
+  test("memory beyond the limit kills the command, not the container, and is told apart", async () => {
+    expect(await run(HOG)).toMatchObject({ exitCode: 137, hasTimedOut: false, memoryKills: 1 });
+    expect(await run("echo fine; exit 137")).toMatchObject({ exitCode: 137, memoryKills: 0 });
+    // Whatever the command itself makes of it.
+    expect(await run(`bash -c '${HOG}' || exit 3`)).toMatchObject({ exitCode: 3, memoryKills: 1 });
+    expect(box.memoryKills).toBe(2);
+  });
+
+  test("a server in the background that is killed for memory is told with the next command", async () => {
+    const other = await opened.host.start({ ...order, label: "hog" });
+    await other.run({ command: `(sleep 0.3; ${HOG}) >/dev/null 2>&1 &`, timeoutMs: 10_000 });
+    await vi.waitFor(
+      async () => expect((await other.run({ command: "true", timeoutMs: 10_000 })).memoryKills).toBe(1),
+      { timeout: 15_000, interval: 300 },
+    );
+    await other.close();
+  });
+
+  test("a container whose first process is killed for memory says so", async () => {
+    const other = await opened.host.start({ ...order, label: "first" });
+    // Of many that are as large the first one is the kernel's choice.
+    const many = `for i in 1 2 3 4 5 6; do (${hog(50_000_000)}; sleep 20) & done; wait`;
+    const killed = other.run({ command: `echo 1000 > /proc/1/oom_score_adj; ${many}`, timeoutMs: 30_000 });
+    await expect(killed).rejects.toThrow(/RL7303.*is gone: its memory of 256 MiB was used up/);
+    await expect(other.run({ command: "true", timeoutMs: 10_000 })).rejects.toThrow(/RL7303.*is gone/);
+    await other.close();
   });
 
   test("files go in and come out: bytes, modes, links, empty folders", async () => {

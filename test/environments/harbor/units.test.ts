@@ -196,12 +196,12 @@ describe("output", () => {
     });
   });
   test("a mark is found wherever it is cut, and what looks like one is not", () => {
-    const text = "some <ma\u0001 out<mark> of it\u0001mark 42\nafter";
+    const text = "some <ma\u0001 out<mark> of it\u0001mark 42 7\nafter";
     for (let size = 1; size <= text.length; size += 1) {
       const out = new HeadTail(1000);
       const stream = new MarkedStream("\u0001mark ", out);
       for (let at = 0; at < text.length; at += size) stream.push(Buffer.from(text.slice(at, at + size)));
-      expect([stream.value, out.output().text]).toEqual([42, "some <ma\u0001 out<mark> of it"]);
+      expect([stream.values, out.output().text]).toEqual([[42, 7], "some <ma\u0001 out<mark> of it"]);
     }
   });
 });
