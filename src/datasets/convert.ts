@@ -2,18 +2,22 @@
  * The stream at the heart of every import: sources in, canonical rows and a tally of everything left out. Bytes are cut
  * into blocks of whole lines, read here or by threads, and given out in the order of the sources.
  */
+import { setImmediate } from "node:timers/promises";
 import { fail } from "../diagnostic.ts";
 import { type Block, lineBlocks } from "./blocks.ts";
 import { type Chunks, decoded, resumed, type SourceFault } from "./decode.ts";
 import type { Format } from "./format.ts";
 import { HalfStore, type Pair } from "./halves.ts";
 import { type Key, KeySet } from "./keys.ts";
+import { BlockMemory } from "./memory.ts";
 import { DEFAULT_LINE_BYTES, type ImportOptions, type ReadPlan } from "./options.ts";
+import type { PlainFile } from "./plainfile.ts";
 import { ReaderPool } from "./pool.ts";
 import { LineReader } from "./reader.ts";
 import { SurvivedError } from "./redact.ts";
 import { defaultDedupe, detectFormat, FORMATS } from "./registry.ts";
 import { damaged, skipped } from "./row.ts";
+import { RowsFile } from "./rowsfile.ts";
 import { Spool, type SpooledRows } from "./spool.ts";
 import { damagedDiagnostic, type Tally } from "./tally.ts";
 import { type Layout, layoutOf, ValueSplitter } from "./values.ts";
@@ -28,6 +32,8 @@ export interface LineSource {
   readonly bytes: AsyncIterable<Uint8Array>;
   /** The same bytes from their beginning, where they can be had again. */
   readonly reopen?: () => AsyncIterable<Uint8Array>;
+  /** The same bytes as an open file to be closed, if lines of UTF-8 stand in it as they are. `bytes` is then not looked at. */
+  readonly openPlain?: () => PlainFile | undefined;
 }
 
 export interface ConvertRequest {
@@ -42,7 +48,7 @@ export interface ConvertRequest {
   readonly maxErrors?: number;
   /** The tally is told of every line left out, not only of the first few for each reason. */
   readonly reportsAll?: boolean;
-  /** Threads for large sources; 0 reads everything here. By default as many as there are processors. */
+  /** Threads for large sources beside this one; 0 reads everything here. By default one less than there are processors. */
   readonly threads?: number;
 }
 
@@ -52,8 +58,8 @@ const LOOK_AHEAD = 200;
 const HEAD_BYTES = 1 << 18;
 /** Blocks read here before threads are worth their start. */
 const BLOCKS_BEFORE_THREADS = 4;
-/** Blocks given to each thread ahead of what was taken from it. */
-const BLOCKS_AHEAD = 2;
+/** Blocks whose results may wait for an earlier one. */
+const MOST_WAITING_BYTES = 1 << 23;
 /** Values between two results, where values do not stand on lines. */
 const VALUES_AT_ONCE = 64;
 
@@ -67,7 +73,22 @@ export async function* convert(
   request: ConvertRequest,
   tally: Tally,
 ): AsyncGenerator<Buffer> {
-  const conversion = new Conversion(request, tally);
+  yield* converted(sources, new Conversion(request, tally, undefined));
+}
+
+/**
+ * The same into an open file, empty and to be read and written: rows that have to wait for others wait in their place. Gives
+ * control back between blocks; whoever stops then leaves rows that were not chosen yet. What the disk refuses is thrown.
+ */
+export async function* convertInto(fd: number, ...[sources, request, tally]: Parameters<typeof convert>) {
+  const file = RowsFile.within(fd);
+  for await (const rows of converted(sources, new Conversion(request, tally, file))) {
+    file.append(rows);
+    yield;
+  }
+}
+
+async function* converted(sources: Parameters<typeof convert>[0], conversion: Conversion): AsyncGenerator<Buffer> {
   try {
     for await (const source of sources) {
       if (conversion.isFull) break;
@@ -90,11 +111,15 @@ class Conversion {
   readonly #plans = new Map<string | undefined, { plan: ReadPlan; reader: Promise<LineReader> }>();
   readonly #seen = new KeySet();
   readonly #halves = new HalfStore();
+  readonly #memory = new BlockMemory();
+  /** Where rows end up, if they are not only given out. */
+  readonly #file: RowsFile | undefined;
   #spool: Spool | undefined;
   #pool: ReaderPool | undefined;
   #blocks = 0;
 
-  constructor(request: ConvertRequest, tally: Tally) {
+  constructor(request: ConvertRequest, tally: Tally, file: RowsFile | undefined) {
+    this.#file = file;
     this.#request = request;
     this.#tally = tally;
   }
@@ -112,41 +137,61 @@ class Conversion {
 
   async *source(source: LineSource): AsyncGenerator<Buffer> {
     const at = { line: 1 };
+    const maxBytes = this.#request.options.max_line_bytes ?? DEFAULT_LINE_BYTES;
+    const plain = source.openPlain?.();
+    try {
+      const head = plain?.head(HEAD_BYTES, maxBytes);
+      if (plain && head && layoutOf(head) === "lines") {
+        const { plan, reader } = await this.#recognised(source.name, head, "lines");
+        const blocks = plain.blocks(maxBytes, this.#memory.allocate);
+        yield* this.#counted(this.#blockResults(blocks, plan, reader), { name: source.name, at, plan, reader });
+      } else yield* this.#stream(source, at, maxBytes);
+    } catch (error) {
+      if (error instanceof SurvivedError) survived(source.name, at.line, error);
+      throw error;
+    } finally {
+      plain?.close();
+    }
+  }
+
+  async *#stream({ name, bytes, reopen }: LineSource, at: LineCount, maxBytes: number): AsyncGenerator<Buffer> {
     let fault: SourceFault | undefined;
     const onFault = (found: SourceFault): void => {
       fault = found;
     };
-    const bytes = decoded(source.bytes, onFault, source.reopen);
-    try {
-      yield* this.#read(source.name, bytes, at);
-    } catch (error) {
-      if (error instanceof SurvivedError) survived(source.name, at.line, error);
-      throw error;
-    }
+    const [head, chunks] = await headOf(decoded(bytes, onFault, reopen), maxBytes);
+    const layout = layoutOf(head);
+    const { plan, reader } = await this.#recognised(name, head, layout);
+    const results =
+      layout === "lines"
+        ? this.#blockResults(lineBlocks(chunks, maxBytes, undefined, this.#memory.allocate), plan, reader)
+        : this.#valueResults(new ValueSplitter(layout, maxBytes).split(chunks), reader);
+    yield* this.#counted(results, { name, at, plan, reader });
     if (!fault) return;
     this.#tally.lines += 1;
-    this.#tally.reject(source.name, damaged(fault.message), { line: at.line, column: 1 });
+    this.#tally.reject(name, damaged(fault.message), { line: at.line, column: 1 });
     this.#checkErrors();
   }
 
-  async *#read(name: string, bytes: AsyncGenerator<Buffer>, at: { line: number }): AsyncGenerator<Buffer> {
-    const maxBytes = this.#request.options.max_line_bytes ?? DEFAULT_LINE_BYTES;
-    const [head, chunks] = await headOf(bytes, maxBytes);
-    const layout = layoutOf(head);
+  async #recognised(name: string, head: Buffer, layout: Layout): Promise<{ plan: ReadPlan; reader: LineReader }> {
     const format = this.#request.format ?? (await recognise(head, layout));
     if (format) this.#tally.sawFormat(name, format.name);
     const { plan, reader } = this.#plan(format);
     // Once rows wait, all that follow wait too: they come out in their order.
-    if (plan.dedupe === "prefix" || plan.options.sample !== undefined) this.#spool ??= new Spool(plan.options);
-    const results =
-      layout === "lines"
-        ? this.#blockResults(lineBlocks(chunks, maxBytes, undefined, this.#allocate), plan, await reader)
-        : this.#valueResults(new ValueSplitter(layout, maxBytes).split(chunks), await reader);
+    if (plan.dedupe === "prefix" || plan.options.sample !== undefined)
+      this.#spool ??= new Spool(plan.options, undefined, this.#file?.rest());
+    return { plan, reader: await reader };
+  }
+
+  async *#counted(
+    results: AsyncIterable<BlockResult>,
+    { name, at, plan, reader }: { name: string; at: LineCount; plan: ReadPlan; reader: LineReader },
+  ): AsyncGenerator<Buffer> {
     for await (const result of results) {
       this.#tally.add(name, at.line, result.tally);
       const origin = { file: name, lineBefore: at.line - 1, dedupe: plan.dedupe };
       at.line += result.lines;
-      yield* this.#taken(origin, result, await reader);
+      yield* this.#taken(origin, result, reader);
       this.#checkErrors();
       if (this.isFull) return;
     }
@@ -169,23 +214,39 @@ class Conversion {
     return made;
   }
 
-  /** Blocks are read here at first, and where a limit may end it soon; else by threads, a few ahead. */
-  async *#blockResults(blocks: AsyncIterable<Block>, plan: ReadPlan, reader: LineReader): AsyncGenerator<BlockResult> {
-    const ahead: Promise<BlockResult>[] = [];
+  /**
+   * Blocks are read here at first, and where a limit may end it soon; else by threads, and here whenever those have enough
+   * to do. Results come in the order of the blocks.
+   */
+  async *#blockResults(
+    blocks: AsyncIterable<Block> | Iterable<Block>,
+    plan: ReadPlan,
+    reader: LineReader,
+  ): AsyncGenerator<BlockResult> {
+    const ahead: Ahead[] = [];
     for await (const block of blocks) {
       this.#blocks += 1;
       if (!this.#usesThreads()) yield* this.#here(reader, block);
       else {
-        this.#pool ??= new ReaderPool(this.#request.threads);
-        ahead.push(this.#pool.read(plan, block));
-        if (ahead.length >= this.#pool.threads * BLOCKS_AHEAD) yield await (ahead.shift() as Promise<BlockResult>);
+        this.#pool ??= new ReaderPool(this.#memory, this.#request.threads);
+        const { length } = block.bytes;
+        const result = this.#pool.hasRoom ? this.#pool.read(plan, block) : this.#alone(reader, block);
+        ahead.push(watchedResult(result, length));
       }
+      // Threads answer, and signals arrive, between two blocks.
+      await setImmediate();
+      while (ahead[0] && (ahead[0].isDone || bytesOf(ahead) > MOST_WAITING_BYTES))
+        yield await (ahead.shift() as Ahead).result;
       if (this.isFull) return;
     }
-    for (const result of ahead) yield await result;
+    for (const { result } of ahead) yield await result;
   }
 
-  readonly #allocate = (bytes: number): Buffer => this.#pool?.allocate(bytes) ?? Buffer.allocUnsafeSlow(bytes);
+  async #alone(reader: LineReader, block: Block): Promise<BlockResult> {
+    const result = readBlock(reader, block, { spare: this.#memory.forRows() });
+    this.#memory.releaseBlock(block.bytes);
+    return result;
+  }
 
   #usesThreads(): boolean {
     return (
@@ -195,11 +256,12 @@ class Conversion {
 
   *#here(reader: LineReader, block: Block): Generator<BlockResult> {
     for (let from = 0; from < block.bytes.length || block.overlong; ) {
-      const result = readBlock(reader, block, { from, mostRows: this.#left });
+      const result = readBlock(reader, block, { from, mostRows: this.#left, spare: this.#memory.forRows() });
       yield result;
       if (this.isFull || block.overlong) return;
       from = result.end;
     }
+    this.#memory.releaseBlock(block.bytes);
   }
 
   async *#valueResults(values: ReturnType<ValueSplitter["split"]>, reader: LineReader): AsyncGenerator<BlockResult> {
@@ -252,11 +314,11 @@ class Conversion {
   *#out(origin: Origin, result: BlockResult): Generator<Buffer> {
     if (result.rowCount === 0) return;
     const { rows, rowLines, keys } = result;
-    if (this.#spool) {
-      this.#spool.add({ ...origin, rows, rowLines, keys });
-      this.#pool?.release(rows);
-    } else if (origin.dedupe === "exact") yield* this.#first(origin, result);
+    if (this.#spool) this.#spool.add({ ...origin, rows, rowLines, keys });
+    else if (origin.dedupe === "exact") yield* this.#first(origin, result);
     else yield* this.#limited(rows, result.rowCount);
+    // Rows that were given out may still be looked at.
+    if (this.#spool || this.#file) this.#memory.releaseRows(rows);
   }
 
   /** Rows that were not seen before. */
@@ -279,15 +341,24 @@ class Conversion {
   }
 
   /** What could only be told at the end. */
-  *end(): Generator<Buffer> {
+  async *end(): AsyncGenerator<Buffer> {
     if (!this.isFull) {
       for (const { side, place } of this.#halves.left()) {
         const reason = side === "request" ? "a batch request without its result" : "a batch result without its request";
         this.#drop(reason, place.file, place.line);
       }
     }
+    if (!this.#spool) return;
     const left = (this.#request.options.limit ?? Number.POSITIVE_INFINITY) - this.#tally.rows;
-    for (const { rows, count } of this.#spool?.kept(this.#drop, left) ?? []) {
+    if (this.#file) {
+      for (const count of this.#spool.settle(this.#drop, left)) {
+        this.#tally.rows += count;
+        await setImmediate();
+        yield NOTHING;
+      }
+      return;
+    }
+    for (const { rows, count } of this.#spool.kept(this.#drop, left)) {
       this.#tally.rows += count;
       yield rows;
     }
@@ -313,6 +384,33 @@ class Conversion {
     await this.#pool?.close();
   }
 }
+
+/** The line that is read next, of a source. */
+interface LineCount {
+  line: number;
+}
+
+const NOTHING = Buffer.alloc(0);
+
+/** A result to come. */
+interface Ahead {
+  readonly result: Promise<BlockResult>;
+  /** Of the block. */
+  readonly bytes: number;
+  isDone: boolean;
+}
+
+function watchedResult(result: Promise<BlockResult>, bytes: number): Ahead {
+  const ahead = { result, bytes, isDone: false };
+  const done = (): void => {
+    ahead.isDone = true;
+  };
+  // A failure is seen when the result is taken; without a handler it would count as unhandled until then.
+  result.then(done, done);
+  return ahead;
+}
+
+const bytesOf = (ahead: readonly Ahead[]): number => ahead.reduce((sum, { bytes }) => sum + bytes, 0);
 
 /** Where rows come from, and whether they are compared. */
 type Origin = Pick<SpooledRows, "file" | "lineBefore" | "dedupe">;

@@ -28,9 +28,19 @@ export async function* decoded(
   }
 }
 
+const isGzip = (head: Buffer): boolean => head[0] === 0x1f && head[1] === 0x8b;
+const isZstd = (head: Buffer): boolean => head.readUInt32LE(0) === 0xfd2fb528;
+
+/** Whether what begins with these four bytes is anything but UTF-8. */
+export const isEncoded = (head: Buffer): boolean => isGzip(head) || isZstd(head) || utf16(head) !== undefined;
+
+/** Bytes of the byte-order mark of UTF-8, which is no part of the text. */
+export const byteOrderMarkBytes = (head: Buffer): number =>
+  head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0;
+
 function decompressor(head: Buffer): (() => Transform) | undefined {
-  if (head[0] === 0x1f && head[1] === 0x8b) return zlib.createGunzip;
-  if (head.readUInt32LE(0) !== 0xfd2fb528) return undefined;
+  if (isGzip(head)) return zlib.createGunzip;
+  if (!isZstd(head)) return undefined;
   const create = (zlib as { createZstdDecompress?: () => Transform }).createZstdDecompress;
   if (!create)
     throw new SourceFault(
@@ -53,8 +63,7 @@ async function* decompressed(inflation: Inflation): AsyncGenerator<Uint8Array> {
 async function* asUtf8(head: Buffer, chunks: Chunks): AsyncGenerator<Buffer> {
   const encoding = utf16(head);
   if (!encoding) {
-    const mark = head[0] === 0xef && head[1] === 0xbb && head[2] === 0xbf ? 3 : 0;
-    yield* without(chunks, mark);
+    yield* without(chunks, byteOrderMarkBytes(head));
     return;
   }
   const decoder = new TextDecoder(encoding);

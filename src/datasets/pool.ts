@@ -1,8 +1,9 @@
-/** Threads that read blocks, started when there is enough to read. Results come back in the order of the blocks. */
+/** Threads that read blocks, beside the main one. Results come as they are done; whoever asks keeps their order. */
 import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 import { entryPath } from "../entry.ts";
-import { BLOCK_BYTES, type Block } from "./blocks.ts";
+import type { Block } from "./blocks.ts";
+import type { BlockMemory } from "./memory.ts";
 import type { ReadPlan } from "./options.ts";
 import { SurvivedError } from "./redact.ts";
 import { BlockTally } from "./tally.ts";
@@ -13,32 +14,29 @@ import type { WorkReply, WorkRequest } from "./worker.ts";
 const MOST_THREADS = 8;
 /** Heap of a thread: a block, what it parses to, and the rows. */
 const YOUNG_MB = 8;
-
-/** What a block takes at most, unless a line is longer. */
-const USUAL_BYTES = 2 * BLOCK_BYTES;
-/** Pieces of free memory of each kind that are kept. */
-const MOST_FREE = 8;
+/** Blocks that wait for each thread while it reads another, so that it never waits for the main one. */
+const BLOCKS_AHEAD = 2;
 
 interface Waiting {
+  readonly thread: number;
   readonly resolve: (result: BlockResult) => void;
   readonly reject: (error: unknown) => void;
 }
 
 export class ReaderPool {
-  readonly #workers: Worker[];
+  readonly #workers: readonly Worker[];
+  /** By thread, how many blocks it has. */
+  readonly #load: number[];
   readonly #waiting = new Map<number, Waiting>();
   readonly #plans = new Map<ReadPlan, number>();
-  /** Memory that was used and is free again, of blocks and of rows: less to allocate, and to collect. */
-  readonly #freeBlocks: ArrayBuffer[] = [];
-  readonly #freeRows: ArrayBuffer[] = [];
+  readonly #memory: BlockMemory;
   #next = 0;
 
-  constructor(threads = Math.min(MOST_THREADS, availableParallelism())) {
+  /** By default a thread for each processor that the main one leaves. */
+  constructor(memory: BlockMemory, threads = Math.min(MOST_THREADS, availableParallelism() - 1)) {
+    this.#memory = memory;
     this.#workers = Array.from({ length: threads }, () => this.#start());
-  }
-
-  get threads(): number {
-    return this.#workers.length;
+    this.#load = this.#workers.map(() => 0);
   }
 
   #start(): Worker {
@@ -48,46 +46,40 @@ export class ReaderPool {
     return worker;
   }
 
-  /** Memory for a block. */
-  readonly allocate = (bytes: number): Buffer => {
-    const free = this.#freeBlocks.pop();
-    return free && free.byteLength >= bytes ? Buffer.from(free) : Buffer.allocUnsafeSlow(Math.max(bytes, USUAL_BYTES));
-  };
-
-  /** Takes back the memory of rows that nobody looks at any more. */
-  release({ buffer }: Buffer): void {
-    if (buffer.byteLength >= BLOCK_BYTES && this.#freeRows.length < MOST_FREE)
-      this.#freeRows.push(buffer as ArrayBuffer);
+  /** Whether a thread would soon be without work. */
+  get hasRoom(): boolean {
+    return this.#load.some((load) => load <= BLOCKS_AHEAD);
   }
 
-  /** Reads a block on the next thread in turn. The block's memory is given away. */
+  /** Reads a block on the thread with the least to do. The block's memory is given away. */
   read(plan: ReadPlan, { bytes, overlong }: Block): Promise<BlockResult> {
     const id = this.#next;
     this.#next += 1;
     const planId = this.#plans.get(plan) ?? this.#plans.size;
     this.#plans.set(plan, planId);
-    const result = new Promise<BlockResult>((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
-    // The failure is seen when the result is taken; without this it would count as unhandled until then.
-    result.catch(() => {});
-    const spare = this.#freeRows.pop();
+    const thread = this.#load.indexOf(Math.min(...this.#load));
+    this.#load[thread] = (this.#load[thread] as number) + 1;
+    const result = new Promise<BlockResult>((resolve, reject) => this.#waiting.set(id, { thread, resolve, reject }));
+    const spare = this.#memory.forRows();
     const request: WorkRequest = { id, planId, plan, bytes, overlong, spare };
     const given = [...(bytes.length > 0 ? [bytes.buffer as ArrayBuffer] : []), ...(spare ? [spare] : [])];
-    this.#workers[id % this.#workers.length]?.postMessage(request, given);
+    this.#workers[thread]?.postMessage(request, given);
     return result;
   }
 
   #settle(reply: WorkReply): void {
     const waiting = this.#waiting.get(reply.id);
+    if (!waiting) return;
     this.#waiting.delete(reply.id);
+    this.#load[waiting.thread] = (this.#load[waiting.thread] as number) - 1;
     if ("result" in reply) {
       const { rows, tally, ...rest } = reply.result;
-      if (reply.bytes.length > 0 && this.#freeBlocks.length < MOST_FREE)
-        this.#freeBlocks.push(reply.bytes.buffer as ArrayBuffer);
+      this.#memory.releaseBlock(reply.bytes);
       const lines = Buffer.from(rows.buffer, rows.byteOffset, rows.byteLength);
-      waiting?.resolve({ ...rest, rows: lines, tally: Object.assign(new BlockTally(), tally) });
+      waiting.resolve({ ...rest, rows: lines, tally: Object.assign(new BlockTally(), tally) });
     } else if ("survived" in reply) {
-      waiting?.reject(Object.assign(new SurvivedError(reply.survived), { place: reply.place }));
-    } else waiting?.reject(reply.error);
+      waiting.reject(Object.assign(new SurvivedError(reply.survived), { place: reply.place }));
+    } else waiting.reject(reply.error);
   }
 
   #fail(error: unknown): void {

@@ -5,6 +5,7 @@ import { join, resolve, sep } from "node:path";
 import { fail, messageOf } from "../diagnostic.ts";
 import type { LineSource } from "./convert.ts";
 import type { DiagnosticPlace } from "./identity.ts";
+import { PlainFile } from "./plainfile.ts";
 import type { RejectedRow } from "./row.ts";
 import { fileChunks, tableForm, tableLines } from "./tables.ts";
 
@@ -139,6 +140,11 @@ export interface OpenOptions {
   readonly onDamaged?: (line: number, rejected: RejectedRow) => void;
 }
 
+function openPlain(name: string, path: string): PlainFile | undefined {
+  const onError = (error: unknown): never => unreadable(name, error);
+  return PlainFile.open(path, onError);
+}
+
 /** Opens a file as a source of lines; tables (CSV, Parquet) give a line of JSON for each row. */
 export function openSource({ name, path }: SourceFile, options: OpenOptions = {}): LineSource {
   const form = tableForm(name);
@@ -155,5 +161,6 @@ export function openSource({ name, path }: SourceFile, options: OpenOptions = {}
     name,
     bytes: bytes(),
     ...(form || !statSync(path).isFile() ? {} : { reopen: () => fileChunks(path, undefined) }),
+    ...(form || options.tap || !statSync(path).isFile() ? {} : { openPlain: () => openPlain(name, path) }),
   };
 }

@@ -3,10 +3,9 @@
  * temporary file and are read once more in their order. Their keys wait in files too and are compared a part at a time, so
  * that memory is for a part of the keys and one byte a row.
  */
-import { closeSync, readSync, writeSync } from "node:fs";
 import { type Key, KeySet, keyOf, type RowKeys } from "./keys.ts";
 import type { Dedupe, ImportOptions } from "./options.ts";
-import { openUnnamed } from "./unnamed.ts";
+import { RowsFile } from "./rowsfile.ts";
 
 /** Rows that were read together: bytes of lines with their newlines, and for each row its line in the file. */
 export interface SpooledRows {
@@ -17,6 +16,12 @@ export interface SpooledRows {
   readonly rowLines: Uint32Array;
   readonly keys: RowKeys | undefined;
   readonly dedupe: Dedupe;
+}
+
+/** Whole lines of rows, one after another. */
+export interface KeptRows {
+  readonly rows: Buffer;
+  readonly count: number;
 }
 
 /** Why a row that was read does not come out. */
@@ -31,23 +36,23 @@ interface Batch extends Omit<SpooledRows, "rows" | "rowLines" | "keys"> {
 const FATES = ["kept", "the beginning of a longer conversation", "equal to an earlier row", "not in the sample"];
 const [KEPT, BEGINNING, EQUAL, NOT_DRAWN] = [0, 1, 2, 3];
 
-/** What is read back at once. */
-const READ_BYTES = 1 << 20;
 /** A row in the ledger: its key (two words), bytes of its line with the newline, its line in the batch. */
 const WORDS = 4;
 /** Keys compared at once; more are divided by their upper halves. */
 const KEYS_AT_ONCE = 1 << 21;
 
 export class Spool {
-  readonly #rows = new SpoolFile();
-  readonly #ledger = new SpoolFile();
-  readonly #beginnings = new SpoolFile();
+  readonly #rows: RowsFile;
+  readonly #ledger = RowsFile.temporary();
+  readonly #beginnings = RowsFile.temporary();
   readonly #options: ImportOptions;
   readonly #keysAtOnce: number;
   readonly #batches: Batch[] = [];
   #count = 0;
 
-  constructor(options: ImportOptions, keysAtOnce = KEYS_AT_ONCE) {
+  /** `rows`: where rows wait. */
+  constructor(options: ImportOptions, keysAtOnce = KEYS_AT_ONCE, rows = RowsFile.temporary()) {
+    this.#rows = rows;
     this.#options = options;
     this.#keysAtOnce = keysAtOnce;
   }
@@ -69,13 +74,37 @@ export class Spool {
   }
 
   /** The rows that are kept, at most `limit`, in order, as chunks of whole lines; `drop` is told why others are not. */
-  *kept(drop: Drop, limit = Number.POSITIVE_INFINITY): Generator<{ readonly rows: Buffer; readonly count: number }> {
+  kept(drop: Drop, limit = Number.POSITIVE_INFINITY): Generator<KeptRows> {
+    return this.#kept(this.#choose(), drop, limit);
+  }
+
+  /** Leaves in the rows' file those that are kept, at most `limit`; tells how many, some at a time. Ends when all are in place. */
+  *settle(drop: Drop, limit = Number.POSITIVE_INFINITY): Generator<number> {
     const fates = this.#choose();
+    // What stands before the first row to go stays where it is.
+    let [rows, end] = [0, 0];
+    for (const { row, length } of this.#entries()) {
+      if (fates[row] !== KEPT || row >= limit) break;
+      [rows, end] = [row + 1, end + length];
+    }
+    yield rows;
+    if (end < this.#rows.size)
+      for (const more of this.#kept(fates, drop, limit - rows, rows, end)) {
+        this.#rows.move(more.rows, end);
+        end += more.rows.length;
+        yield more.count;
+      }
+    this.#rows.truncate(end);
+  }
+
+  /** From row `first` on, which begins at byte `from`. */
+  *#kept(fates: Uint8Array, drop: Drop, limit: number, first = 0, from = 0): Generator<KeptRows> {
     let left = limit;
     let [chunk, at] = [Buffer.alloc(0), 0];
     let [start, count] = [0, 0];
-    const chunks = this.#rows.chunks();
+    const chunks = this.#rows.chunks(from);
     for (const { row, batch, length, line } of this.#entries()) {
+      if (row < first) continue;
       while (at + length > chunk.length) {
         if (count > 0) yield { rows: chunk.subarray(start, at), count };
         const next = chunks.next();
@@ -177,34 +206,3 @@ const wordsOf = ({ buffer, byteOffset, length }: Buffer): Uint32Array =>
 
 const keyAt = (words: Uint32Array, at: number): Key =>
   (BigInt(words[at + 1] as number) << 32n) | BigInt(words[at] as number);
-
-/** A temporary file that is appended to and then read from its beginning, as often as wanted. */
-class SpoolFile {
-  readonly #fd = openUnnamed();
-  size = 0;
-
-  append({ buffer, byteOffset, byteLength }: NodeJS.ArrayBufferView): void {
-    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
-    for (let at = 0; at < bytes.length; ) at += writeSync(this.#fd, bytes, at, bytes.length - at, this.size + at);
-    this.size += bytes.length;
-  }
-
-  /** Pieces of the same size, but for the last. Each has memory of its own. */
-  *chunks(): Generator<Buffer<ArrayBuffer>> {
-    for (let position = 0; position < this.size; ) {
-      const chunk = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.size - position));
-      let length = 0;
-      while (length < chunk.length) {
-        const read = readSync(this.#fd, chunk, length, chunk.length - length, position + length);
-        if (read === 0) throw new Error("a temporary file is shorter than what was written to it");
-        length += read;
-      }
-      position += length;
-      yield chunk;
-    }
-  }
-
-  close(): void {
-    closeSync(this.#fd);
-  }
-}

@@ -188,7 +188,7 @@ describe.each(["openai", "messages"])("%s", (format) => {
       }),
       { numRuns: 1500 },
     );
-  });
+  }, 240_000);
   test("mutated lines", async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -209,7 +209,7 @@ describe.each(["openai", "messages"])("%s", (format) => {
       ),
       { numRuns: 1500 },
     );
-  });
+  }, 240_000);
 });
 
 test("the scanner accepts only what JSON.parse accepts, and all of it that is not deep", () => {

@@ -3,11 +3,12 @@
  * output file appears whole or not at all.
  */
 import { once } from "node:events";
-import { createWriteStream, readFileSync } from "node:fs";
+import { closeSync, createWriteStream, fsync, openSync, readFileSync, type WriteStream } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { finished } from "node:stream/promises";
-import { type ConvertRequest, convert, expectedShapes, type LineSource } from "../../datasets/convert.ts";
+import { promisify } from "node:util";
+import { type ConvertRequest, convert, convertInto, expectedShapes, type LineSource } from "../../datasets/convert.ts";
 import { noRows } from "../../datasets/dataset.ts";
 import { DropFile } from "../../datasets/dropfile.ts";
 import { type ImportFields, importOptions, optionFault } from "../../datasets/options.ts";
@@ -18,7 +19,6 @@ import { type ImportStatistics, importWarnings, Tally } from "../../datasets/tal
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { replaceable, roomIn, syncFolder, temporaryName } from "../../files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { openFolder } from "../project.ts";
 import { renderImport, renderRowStatistics } from "../views/import.ts";
 
 export interface ImportFlags {
@@ -75,17 +75,22 @@ async function importWith(
   const tally = new Tally(dropped && ((line) => dropped.add(line)));
   const statistics = flags.stats ? new RowStatistics() : undefined;
   const sources = await openSources(context, files);
-  const rows = watched(convert(sources, request, tally), statistics);
+  const rows = (): AsyncGenerator<Buffer> => watched(convert(sources, request, tally), statistics);
   if (flags.output === "-") {
     // Whoever read our output has seen enough: that is no failure, and nobody is left to be told numbers.
-    if (!(await writeToStdout(context, rows))) return EXIT.done;
+    if (!(await writeToStdout(context, rows()))) return EXIT.done;
   } else {
     const { stop } = context.interruption();
     const path = resolve(context.cwd, flags.output);
-    if (
-      !(await writeWhole(path, flags.output, until(stop, rows), () => tally.rows > 0 && !stop.aborted)) &&
-      stop.aborted
-    ) {
+    const into = (fd: number): AsyncGenerator<void> => until(stop, convertInto(fd, sources, request, tally));
+    const writing = {
+      rows: () => until(stop, rows()),
+      // Counting rows takes looking at them, which they are not once they are in their place.
+      ...(statistics ? {} : { into }),
+      isStopped: () => stop.aborted,
+      isToKeep: () => tally.rows > 0 && !stop.aborted,
+    };
+    if (!(await writeWhole(path, flags.output, writing)) && stop.aborted) {
       context.err(`Stopped. ${flags.output} was not written.\n`);
       return EXIT.interrupted;
     }
@@ -132,7 +137,8 @@ async function requestOf(context: CommandContext, flags: ImportFlags): Promise<C
 
 /** Loaded late: counting tokens is the only part of an import that needs a model. */
 async function tokenizerOf(context: CommandContext, model: string): Promise<{ folder: string; digest: string }> {
-  const [{ modelFolder }, { textDigest }] = await Promise.all([
+  const [{ openFolder }, { modelFolder }, { textDigest }] = await Promise.all([
+    import("../project.ts"),
     import("../../kinds/model.ts"),
     import("../../tokens/load.ts"),
   ]);
@@ -183,48 +189,50 @@ async function writeToStdout({ outputClosed }: CommandContext, rows: AsyncIterab
   return !outputClosed.aborted;
 }
 
-/** Rows until a signal says stop, whatever they are waiting for then. */
-async function* until(stop: AbortSignal, rows: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  // No `Promise.race` with the signal: that would hold on to every row until the signal comes.
+/** Values until a signal says stop, whatever they are waiting for then. */
+async function* until<T>(stop: AbortSignal, values: AsyncGenerator<T>): AsyncGenerator<T> {
+  // No `Promise.race` with the signal: that would hold on to every value until the signal comes.
   let wake: (() => void) | undefined;
   stop.addEventListener("abort", () => wake?.(), { once: true });
   try {
     while (!stop.aborted) {
-      const next = await new Promise<IteratorResult<Buffer> | undefined>((resolve, reject) => {
+      const next = await new Promise<IteratorResult<T> | undefined>((resolve, reject) => {
         wake = () => resolve(undefined);
-        rows.next().then(resolve, reject);
+        values.next().then(resolve, reject);
       });
       if (next === undefined || next.done) return;
       yield next.value;
     }
   } finally {
     // A source that says nothing would be waited for without end; the process is about to exit.
-    if (!stop.aborted) await rows.return(undefined);
+    if (!stop.aborted) await values.return(undefined);
   }
+}
+
+interface Writing {
+  readonly rows: () => AsyncIterable<Buffer>;
+  /** Writes them all into an empty file; absent where they have to be seen. */
+  readonly into?: (fd: number) => AsyncIterable<void>;
+  readonly isStopped: () => boolean;
+  /** Whether there is something to keep. */
+  readonly isToKeep: () => boolean;
 }
 
 /**
  * Writes beside the file and moves it there once complete; false where there is nothing to keep, and nothing is moved. A
  * device is written to.
  */
-async function writeWhole(
-  path: string,
-  name: string,
-  rows: AsyncIterable<Buffer>,
-  isToKeep: () => boolean,
-): Promise<boolean> {
+async function writeWhole(path: string, name: string, { rows, into, isToKeep, isStopped }: Writing): Promise<boolean> {
   const target = replaceable(path);
   const temporary = temporaryName(target ?? path);
   try {
     await mkdir(dirname(path), { recursive: true });
-    const out = target ? createWriteStream(temporary, { flags: "wx", flush: true }) : createWriteStream(path);
-    out.on("error", () => {});
-    for await (const lines of rows) {
-      if (!out.write(lines) && !out.errored) await roomIn(out);
-      if (out.errored) throw out.errored;
-    }
-    out.end();
-    await finished(out);
+    if (target && into) await writeInto(temporary, { into, isStopped });
+    else
+      await writeStream(
+        target ? createWriteStream(temporary, { flags: "wx", flush: true }) : createWriteStream(path),
+        rows(),
+      );
     if (!isToKeep()) return false;
     if (target) {
       await rename(temporary, target);
@@ -236,6 +244,30 @@ async function writeWhole(
     return fail("RL6006", `${name} cannot be written: ${messageOf(error)}.`, { cause: error });
   } finally {
     await rm(temporary, { force: true }).catch(() => {});
+  }
+}
+
+async function writeStream(out: WriteStream, rows: AsyncIterable<Buffer>): Promise<void> {
+  out.on("error", () => {});
+  for await (const lines of rows) {
+    if (!out.write(lines) && !out.errored) await roomIn(out);
+    if (out.errored) throw out.errored;
+  }
+  out.end();
+  await finished(out);
+}
+
+async function writeInto(
+  path: string,
+  { into, isStopped }: Required<Pick<Writing, "into" | "isStopped">>,
+): Promise<void> {
+  const fd = openSync(path, "wx+");
+  try {
+    for await (const _ of into(fd));
+    if (!isStopped()) await promisify(fsync)(fd);
+  } finally {
+    // What was stopped may still be about to write, and must not write to another file of the same number.
+    if (!isStopped()) closeSync(fd);
   }
 }
 

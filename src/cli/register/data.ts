@@ -60,7 +60,11 @@ function bindImportLimits(command: Command): void {
     .option("--max-line-bytes <n>", "leave out longer lines (default: 16 MiB)", wholeNumber(1024))
     .option("--dropped <file>", "also write every line left out, as {file, line, column, kind, reason}")
     .option("--stats", "also say roles and lengths")
-    .option("--threads <n>", "threads for large files, 0 for none (default: one for each processor)", wholeNumber(0));
+    .option(
+      "--threads <n>",
+      "threads for large files beside the main one (default: one less than there are processors)",
+      wholeNumber(0),
+    );
 }
 
 const registerRender: Register = (program, run) => {
