@@ -529,7 +529,7 @@ export const CODES = table({
   RL7203: {
     summary: "Task needs what is not supported",
     explanation:
-      "A task asks for something that this version does not do: several containers, tests in a container of their own, a network that reaches listed hosts only, Windows, TPUs, skills, MCP servers, a conversation to begin with. Such a task is left out, never run without it.",
+      "A task asks for something that this version does not do: several containers, tests in a container of their own before the last step, a network that reaches listed hosts only, Windows, TPUs, skills, MCP servers, a conversation to begin with. Such a task is left out, never run without it.",
   },
   RL7204: {
     summary: "Field of a task has no effect",

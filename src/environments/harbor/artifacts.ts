@@ -26,7 +26,8 @@ export const inStep = (step: string | undefined, path: string): string =>
   step === undefined ? path : `steps/${step}/${path}`;
 
 const LIMITS = { bytes: 256 << 20, entries: 10_000 };
-const ALWAYS: Artifact = { source: "/logs/artifacts", exclude: [] };
+/** Kept whether or not a task asks for it. */
+export const ALWAYS: Artifact = { source: "/logs/artifacts", exclude: [] };
 
 interface ManifestLine {
   readonly source: string;

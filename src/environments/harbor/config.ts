@@ -32,6 +32,10 @@ export interface VerifierConfig extends PhaseConfig {
   readonly timeoutSec: number;
   readonly env: EnvTable;
   readonly collect: readonly CollectHook[];
+  /** Tests run in a container of their own. */
+  readonly isSeparate: boolean;
+  /** Of that container, as this very table says; see `verifierPlace` for where it comes from else. */
+  readonly environment?: EnvironmentConfig;
 }
 
 export interface CollectHook {

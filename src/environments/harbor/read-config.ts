@@ -49,6 +49,8 @@ function readRoot(root: Fields, fallbackName: string): TaskConfig {
     solution: { env: solution.texts("env") },
     steps: root.tables("steps").map((step) => readStep(step, agent, verifier)),
   };
+  for (const [index, { verifier: own }] of config.steps.slice(0, -1).entries())
+    if (own.isSeparate) root.report.add("RL7203", [...root.at("steps"), index], SEPARATE_STEP);
   solution.done();
   root.done();
   checkStepNames(config.steps, root);
@@ -88,8 +90,10 @@ function phaseOf(fields: Fields): PhaseConfig {
 function readVerifier(fields: Fields, task?: VerifierConfig): VerifierConfig {
   const own = phaseOf(fields);
   const mode = fields.oneOf("environment_mode", ["shared", "separate"] as const);
-  if (mode === "separate") fields.refuse("environment_mode", SEPARATE);
-  if (fields.raw("environment") !== undefined) fields.refuse("environment", SEPARATE);
+  const environment = fields.has("environment") ? readEnvironment(fields.table("environment")) : undefined;
+  if (mode === "shared" && environment)
+    fields.fault("environment_mode", "`shared` tests run in the agent's container and have no `environment`.");
+  const resolved = mode ?? (environment ? "separate" : undefined);
   const collect = fields.tables("collect").map((hook) => {
     mainOnly(hook);
     const user = hook.user("user");
@@ -105,13 +109,16 @@ function readVerifier(fields: Fields, task?: VerifierConfig): VerifierConfig {
     timeoutSec: own.timeoutSec ?? VERIFIER_TIMEOUT_SEC,
     env: { ...task?.env, ...fields.texts("env") },
     collect: [...(task?.collect ?? []), ...collect],
+    isSeparate: resolved === undefined ? (task?.isSeparate ?? false) : resolved === "separate",
+    ...(environment ? { environment } : {}),
   };
   fields.done();
   return verifier;
 }
 
-const SEPARATE =
-  "Tests in a container of their own (`separate`) are not supported; they run in the agent's. The task is left out.";
+/** The agent's container would have to wait for another one, and whoever holds one while waiting can lock all out. */
+const SEPARATE_STEP =
+  "Tests in a container of their own (`separate`) are supported for the last step only: the others run in the agent's.";
 
 function mainOnly(fields: Fields): void {
   const service = fields.string("service");

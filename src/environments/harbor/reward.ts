@@ -1,7 +1,7 @@
 /** Reward files as Harbor reads them: what a task's tests wrote, strictly, or why it is no verdict. */
 import { fail } from "../../diagnostic.ts";
 import { isReward, LARGEST_REWARD } from "../grader.ts";
-import type { Sandbox } from "../sandbox/sandbox.ts";
+import { type Sandbox, TooMuchError } from "../sandbox/sandbox.ts";
 
 /** Numbers by key; a plain reward is the key `reward`. */
 export type Rewards = Readonly<Record<string, number>>;
@@ -14,7 +14,12 @@ export async function readRewards(sandbox: Sandbox, testOutput: () => Promise<st
     ["reward.json", parseRewardJson],
     ["reward.txt", parseRewardText],
   ] as const) {
-    const files = await sandbox.download(`/logs/verifier/${name}`, { bytes: LARGEST_FILE, entries: 1 });
+    const files = await sandbox
+      .download(`/logs/verifier/${name}`, { bytes: LARGEST_FILE, entries: 1 })
+      .catch((error) => {
+        if (error instanceof TooMuchError) noVerdict(`${name} is larger than 1 MiB, or a folder of files`);
+        throw error;
+      });
     if (files === undefined) continue;
     const [file] = files;
     if (file === undefined) noVerdict(`${name} is no regular file`);

@@ -6,6 +6,7 @@ import type { Digest } from "../../digest.ts";
 import type { TaskConfig } from "./config.ts";
 import { taskDigest } from "./digest.ts";
 import { readTaskConfig } from "./read-config.ts";
+import { verifierPlace } from "./separate.ts";
 
 export interface HarborTask {
   /** Absolute. */
@@ -67,31 +68,34 @@ function checkParts(folder: string, shown: string, config: TaskConfig, fault: Fa
   };
   if (config.environment.image === undefined)
     need("environment/Dockerfile", " and its task.toml names no docker_image");
+  const isBundled = (index: number) => verifierPlace(folder, config, index)?.isBundled ?? false;
   if (config.steps.length === 0) {
     need("instruction.md", ", which tells the agent what to do");
-    need("tests/test.sh", ", which judges what the agent did");
+    if (!isBundled(0)) need("tests/test.sh", ", which judges what the agent did");
   }
-  for (const { name } of config.steps) {
+  for (const [index, { name }] of config.steps.entries()) {
     need(`steps/${name}/instruction.md`, ", which tells the agent what to do");
-    if (!has("tests/test.sh")) need(`steps/${name}/tests/test.sh`, " and there is no tests/test.sh");
+    if (!isBundled(index) && !has("tests/test.sh"))
+      need(`steps/${name}/tests/test.sh`, " and there is no tests/test.sh");
   }
 }
 
 const COMPOSE = ["docker-compose.yaml", "docker-compose.yml", "compose.yaml", "compose.yml"];
 
 function refusals(folder: string, shown: string, config: TaskConfig): readonly Diagnostic[] {
-  const compose = COMPOSE.find((name) => existsSync(join(folder, "environment", name)));
+  const isSeparate = [config, ...config.steps].some(({ verifier }) => verifier.isSeparate);
+  const contexts = [
+    "environment",
+    ...(isSeparate ? ["tests", ...config.steps.map(({ name }) => `steps/${name}/tests`)] : []),
+  ];
+  const composes = contexts.flatMap((context) => COMPOSE.map((name) => `${context}/${name}`));
+  const compose = composes.find((path) => existsSync(join(folder, path)));
   const seeds = ["trajectory.json", ...config.steps.map(({ name }) => `steps/${name}/trajectory.json`)];
   const seed = seeds.find((path) => existsSync(join(folder, path)));
   return [
     ...(compose === undefined
       ? []
-      : [
-          diagnostic(
-            "RL7203",
-            `${shown} is made of several containers (environment/${compose}), which is not supported.`,
-          ),
-        ]),
+      : [diagnostic("RL7203", `${shown} is made of several containers (${compose}), which is not supported.`)]),
     ...(seed === undefined
       ? []
       : [

@@ -9,10 +9,20 @@ import type {
   SandboxOrder,
 } from "../sandbox/sandbox.ts";
 import { readTree } from "../sandbox/tree.ts";
-import { collectArtifacts, type TrialOutput } from "./artifacts.ts";
-import type { HealthcheckConfig, Network, PhaseConfig, StepConfig, VerifierConfig } from "./config.ts";
+import { ALWAYS, collectArtifacts, type TrialOutput } from "./artifacts.ts";
+import type {
+  Artifact,
+  EnvironmentConfig,
+  EnvTable,
+  HealthcheckConfig,
+  Network,
+  PhaseConfig,
+  StepConfig,
+  VerifierConfig,
+} from "./config.ts";
 import { waitUntilHealthy } from "./health.ts";
 import { combineRewards, meets, type Rewards } from "./reward.ts";
+import { Luggage, type VerifierPlace, verifierPlace } from "./separate.ts";
 import type { TrialSettings } from "./settings.ts";
 import type { HarborTask, TaskStep } from "./task.ts";
 import { resolveEnv } from "./templates.ts";
@@ -37,7 +47,10 @@ export function taskEnv(task: HarborTask, host: TrialDeps["env"]) {
   const tables = { environment: environment.env, verifier: verifier.env, solution: solution.env };
   const resolved = Object.entries(tables).map(([name, table]) => [name, resolveEnv(table, host)] as const);
   const ofSteps = steps.map((step) => resolveEnv(step.verifier.env, host));
-  const all = [...resolved.map(([, one]) => one), ...ofSteps];
+  const places = Array.from({ length: Math.max(1, steps.length) }, (_, index) =>
+    resolveEnv(verifierPlace(task.folder, task.config, index)?.environment.env ?? {}, host),
+  );
+  const all = [...resolved.map(([, one]) => one), ...ofSteps, ...places];
   const missing = [...new Set(all.flatMap((one) => one.missing))];
   if (missing.length > 0)
     fail("RL7205", `The task ${task.config.name} needs ${missing.join(", ")} of the environment, which is not set.`);
@@ -45,6 +58,8 @@ export function taskEnv(task: HarborTask, host: TrialDeps["env"]) {
   return {
     environment: environmentEnv ?? {},
     verifiers: steps.length === 0 ? [verifierEnv ?? {}] : ofSteps.map((one) => one.env),
+    /** Of the containers that tests have of their own. */
+    places: places.map(({ env }) => env),
     solution: solutionEnv ?? {},
     secrets: [...new Set(all.flatMap((one) => one.secrets))],
   };
@@ -58,6 +73,8 @@ export class Trial {
   #sandbox: Sandbox | undefined;
   #step = -1;
   #isOver = false;
+  /** Network of the container's environment, which phases may override. */
+  #baseline: Network = "public";
   #isClosed = false;
   #expected: Promise<ExpectedSandbox> | undefined;
 
@@ -117,34 +134,57 @@ export class Trial {
     const expected = await this.#expected?.catch(() => undefined);
     this.#expected = undefined;
     this.#sandbox = expected ? await expected.start(signal) : await host.start(await this.#order(), signal);
+    await this.#prepare(environment, environment.image !== undefined);
+    await this.#beginStep(0);
+  }
+
+  /** What every container needs before anybody works in it. */
+  async #prepare(environment: EnvironmentConfig, copiesFiles: boolean): Promise<void> {
+    this.#baseline = environment.network;
     await this.#root(`mkdir -p ${LOGS} && chmod 777 ${LOGS}`, "The folders for logs cannot be made");
-    if (environment.image !== undefined) await this.#copyEnvironment();
+    if (copiesFiles) await this.#copyEnvironment();
     await this.#network(environment.network);
     await this.#health(environment.healthcheck);
-    await this.#beginStep(0);
   }
 
   /** What its container is made from. Makes the image where it is not there. */
   async #order(): Promise<SandboxOrder> {
+    const { environment } = this.task.config;
+    const context = `${this.task.folder}/environment`;
+    return this.#orderOf({ environment, context, image: environment.image }, this.env.environment, this.#networks());
+  }
+
+  async #orderOf(
+    {
+      environment,
+      context,
+      image: prebuilt,
+    }: Pick<VerifierPlace, "environment" | "context"> & { image?: string | undefined },
+    env: EnvTable,
+    networks: readonly Network[],
+  ): Promise<SandboxOrder> {
     const { host, settings, signal } = this.#deps;
-    const { config, folder } = this.task;
-    const { environment } = config;
-    const timeoutMs = environment.buildTimeoutSec * 1000;
-    const label = config.name.split("/").at(-1) as string;
-    const prebuilt = environment.image === undefined ? {} : { prebuilt: environment.image };
-    const image = await host.image({ label, context: `${folder}/environment`, timeoutMs, signal, ...prebuilt });
-    const policies = this.#policies();
+    // Building always has the time that the task's own environment has.
+    const timeoutMs = this.task.config.environment.buildTimeoutSec * 1000;
+    const label = this.task.config.name.split("/").at(-1) as string;
+    const image = await host.image({
+      label,
+      context,
+      timeoutMs,
+      signal,
+      ...(prebuilt === undefined ? {} : { prebuilt }),
+    });
     return {
       label,
       image,
-      env: this.env.environment,
+      env,
       ...(environment.workdir === undefined ? {} : { workdir: environment.workdir }),
       ...(environment.cpus === undefined ? {} : { cpus: environment.cpus }),
       ...(environment.gpus === undefined ? {} : { gpus: environment.gpus }),
       memoryBytes: environment.memoryMb === undefined ? settings.memoryBytes : environment.memoryMb * MIB,
       pids: settings.pids,
       // A network can be taken away from a container, and given back, but not given to one that never had any.
-      network: policies.every((policy) => policy === "none") ? "none" : "public",
+      network: networks.every((network) => this.#policyOf(network) === "none") ? "none" : "public",
       security: settings.security,
       lifetimeMs: settings.lifetimeMs,
       startTimeoutMs: timeoutMs,
@@ -158,12 +198,13 @@ export class Trial {
     await this.sandbox.upload(entries, await this.#workdir(undefined));
   }
 
-  #policies(): readonly NetworkPolicy[] {
-    const { environment, agent, verifier, steps } = this.task.config;
-    const phases = steps.length === 0 ? [agent, verifier] : steps.flatMap((step) => [step.agent, step.verifier]);
-    return [environment.network, ...phases.map(({ network }) => network ?? environment.network)].map((network) =>
-      this.#policyOf(network),
+  /** Of all phases in the agent's container. */
+  #networks(): readonly Network[] {
+    const { environment, steps } = this.task.config;
+    const phases = (steps.length === 0 ? [this.task.config] : steps).flatMap(({ agent, verifier }) =>
+      verifier.isSeparate ? [agent] : [agent, verifier],
     );
+    return [environment.network, ...phases.map(({ network }) => network ?? environment.network)];
   }
 
   #policyOf(network: Network): NetworkPolicy {
@@ -173,7 +214,7 @@ export class Trial {
   }
 
   #network(network: Network | undefined): Promise<void> {
-    return this.sandbox.setNetwork(this.#policyOf(network ?? this.task.config.environment.network));
+    return this.sandbox.setNetwork(this.#policyOf(network ?? this.#baseline));
   }
 
   async #beginStep(index: number): Promise<void> {
@@ -238,18 +279,14 @@ export class Trial {
    */
   async judge(): Promise<boolean> {
     const { signal, output } = this.#deps;
-    const { verifier, minReward, artifacts = [] } = this.#config;
+    const { verifier, minReward } = this.#config;
     await this.#collect(verifier);
-    if (output)
-      await collectArtifacts(
-        this.sandbox,
-        [...this.task.config.artifacts, ...(this.task.steps.length > 1 ? artifacts : [])],
-        output,
-        this.step.name,
-      );
+    if (output) await collectArtifacts(this.sandbox, this.#artifacts(), output, this.step.name);
+    const place = verifierPlace(this.task.folder, this.task.config, this.#step);
+    if (place) await this.#moveTo(place);
     await this.#network(verifier.network);
     const rewards = await runTests(this.sandbox, {
-      tests: this.step.tests,
+      tests: place?.isBundled ? undefined : this.step.tests,
       user: verifier.user,
       env: this.env.verifiers[this.#step] ?? {},
       timeoutMs: verifier.timeoutSec * 1000,
@@ -261,6 +298,30 @@ export class Trial {
     if (hasNext) await this.#beginStep(this.#step + 1);
     else this.#isOver = true;
     return hasNext;
+  }
+
+  /** The task's, and those of the step. */
+  #artifacts(): readonly Artifact[] {
+    return [...this.task.config.artifacts, ...(this.task.config.steps[this.#step]?.artifacts ?? [])];
+  }
+
+  /** The agent's container ends, and another one takes its place with the artifacts in it. */
+  async #moveTo(place: VerifierPlace): Promise<void> {
+    const { host, signal } = this.#deps;
+    const luggage = new Luggage();
+    try {
+      await luggage.take(this.sandbox, [ALWAYS, ...this.#artifacts()]);
+      // First: one who holds a place while waiting for another can lock all out.
+      await this.sandbox.close();
+      const { environment, isBundled } = place;
+      const networks = [environment.network, this.#config.verifier.network ?? environment.network];
+      const order = await this.#orderOf(place, this.env.places[this.#step] ?? {}, networks);
+      this.#sandbox = await host.start(order, signal);
+      await this.#prepare(environment, !isBundled && place.image !== undefined);
+      await luggage.give(this.sandbox);
+    } finally {
+      luggage.close();
+    }
   }
 
   /** Hooks of the task, before anything is taken out; their failures count for nothing. */

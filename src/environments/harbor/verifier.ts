@@ -6,8 +6,8 @@ import { inStep, type TrialOutput } from "./artifacts.ts";
 import { noVerdict, type Rewards, readRewards } from "./reward.ts";
 
 export interface TestOrder {
-  /** Folders that are copied to `/tests`, later ones over earlier. */
-  readonly tests: readonly string[];
+  /** Folders that are copied to `/tests`, later ones over earlier; undefined where the image has them. */
+  readonly tests: readonly string[] | undefined;
   readonly user: string | undefined;
   readonly env: Readonly<Record<string, string>>;
   /** Of all of it. */
@@ -21,7 +21,7 @@ export interface TestOrder {
 const CLEAR = `
 for d in /logs /logs/verifier; do [ -L "$d" ] || [ ! -d "$d" ] && rm -rf "$d"; done
 mkdir -p /logs/verifier /logs/artifacts /logs/agent && chmod 777 /logs/verifier
-rm -rf /logs/verifier/reward.txt /logs/verifier/reward.json /logs/verifier/test-stdout.txt /tests
+rm -rf /logs/verifier/reward.txt /logs/verifier/reward.json /logs/verifier/test-stdout.txt
 `;
 const TESTS = "(/tests/test.sh) > /logs/verifier/test-stdout.txt 2>&1";
 const SAID = "tail -c 2000 /logs/verifier/test-stdout.txt";
@@ -32,10 +32,10 @@ const LOG_LIMITS = { bytes: 64 << 20, entries: 1000 };
 export async function runTests(sandbox: Sandbox, order: TestOrder): Promise<Rewards> {
   const { user, env, timeoutMs, signal } = order;
   const asRoot = (command: string) => sandbox.run({ command, user: "0", cwd: "/", timeoutMs: SHORT_MS, signal });
-  const cleared = await asRoot(CLEAR);
+  const cleared = await asRoot(order.tests ? `${CLEAR}rm -rf /tests` : CLEAR);
   if (cleared.exitCode !== 0) fail("RL7303", `The verifier's folders cannot be made: ${cleared.stderr.text.trim()}`);
-  const tests = overlay(order.tests);
-  await sandbox.upload(withExecutable(tests, "test.sh"), "/tests");
+  const tests = overlay(order.tests ?? []);
+  if (order.tests) await sandbox.upload(withExecutable(tests, "test.sh"), "/tests");
   if (!isFile(tests, "test.sh")) await asRoot("chmod +x /tests/test.sh");
   const result = await sandbox.run({ command: TESTS, user, env, timeoutMs, signal });
   if (order.output) await saveLogs(sandbox, order.output, order.step);

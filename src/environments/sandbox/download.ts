@@ -1,9 +1,9 @@
 /** Files out of a container, unpacked with suspicion: regular files only, within limits, in memory. */
 import type Docker from "dockerode";
 import { extract } from "tar-stream";
-import { fail } from "../../diagnostic.ts";
+import { diagnostic } from "../../diagnostic.ts";
 import { failSandbox, statusOf, wordsOf } from "./daemon.ts";
-import type { DownloadedFile, DownloadLimits } from "./sandbox.ts";
+import { type DownloadedFile, type DownloadLimits, TooMuchError } from "./sandbox.ts";
 
 export async function downloadFiles(
   container: Docker.Container,
@@ -46,5 +46,6 @@ export async function downloadFiles(
 }
 
 function tooMuch(path: string, { bytes, entries }: DownloadLimits): never {
-  return fail("RL7303", `${path} is more than may be read from a container (${bytes} bytes, ${entries} files).`);
+  const detail = `${path} is more than may be read from a container (${bytes} bytes, ${entries} files).`;
+  throw new TooMuchError(diagnostic("RL7303", detail));
 }

@@ -1,4 +1,5 @@
 /** Sandboxes: closed-off machines in which an agent's commands and a task's tests run. The interface; `docker.ts` implements it. */
+import { RlcliError } from "../../diagnostic.ts";
 import type { TreeEntry } from "./tree.ts";
 
 export type NetworkPolicy = "public" | "none";
@@ -72,6 +73,9 @@ export interface DownloadedFile {
   readonly bytes: Buffer;
 }
 
+/** There is more at a path than was allowed to be read out of a sandbox. */
+export class TooMuchError extends RlcliError {}
+
 /** All methods fail with RL7303 where the sandbox or its host is at fault. */
 export interface Sandbox {
   /** As its host calls it. */
@@ -82,7 +86,7 @@ export interface Sandbox {
   run(command: Command): Promise<CommandResult>;
   /** Files owned by root, below a folder that is made if it is not there. */
   upload(entries: readonly TreeEntry[], target: string): Promise<void>;
-  /** Undefined where there is nothing at the path. Fails where it is more than the limits. */
+  /** Undefined where there is nothing at the path. Fails with a `TooMuchError` where it is more than the limits. */
   download(path: string, limits: DownloadLimits): Promise<readonly DownloadedFile[] | undefined>;
   setNetwork(policy: NetworkPolicy): Promise<void>;
   /** Removes it with all that is in it. Again and again is once. With `keep` it is left for a person to look at. */

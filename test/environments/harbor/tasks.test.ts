@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { taskDigest, taskFiles } from "../../../src/environments/harbor/digest.ts";
 import { readTaskConfig } from "../../../src/environments/harbor/read-config.ts";
+import { verifierPlace } from "../../../src/environments/harbor/separate.ts";
 import { loadTask, withoutCanary } from "../../../src/environments/harbor/task.ts";
 import { filterTasks, findTasks, loadTasks } from "../../../src/environments/harbor/tasks.ts";
 import { maskSecrets, resolveEnv } from "../../../src/environments/harbor/templates.ts";
@@ -30,7 +31,7 @@ describe("task.toml", () => {
         artifacts: [],
         strategy: "mean",
         agent: {},
-        verifier: { timeoutSec: 600, env: {}, collect: [] },
+        verifier: { timeoutSec: 600, env: {}, collect: [], isSeparate: false },
         environment: { buildTimeoutSec: 600, network: "public", env: {} },
         solution: { env: {} },
         steps: [],
@@ -101,6 +102,18 @@ describe("task.toml", () => {
       '[[verifier.collect]]\ncommand = "x"\nservice = "db"',
       ["3:1 RL7203 There is only the service `main`: tasks made of several containers are not supported."],
     ],
+    [
+      "shared tests with a container",
+      '[verifier]\nenvironment_mode = "shared"\n[verifier.environment]\ncpus = 1',
+      ["2:1 RL7202 `shared` tests run in the agent's container and have no `environment`."],
+    ],
+    [
+      "tests apart before the last step",
+      '[verifier]\nenvironment_mode = "separate"\n[[steps]]\nname = "a"\n[[steps]]\nname = "b"',
+      [
+        "3:1 RL7203 Tests in a container of their own (`separate`) are supported for the last step only: the others run in the agent's.",
+      ],
+    ],
     ["artifact outside", 'artifacts = ["/a/../b"]', ["1:1 RL7202 The artifact `/a/../b` must not contain `..`."]],
   ])("%s is said where it stands", (_, toml, expected) => expect(said(toml)).toEqual(expected));
 
@@ -121,6 +134,30 @@ describe("task.toml", () => {
       range: { file: "malformed-toml/task.toml", start: { line: 12 } },
     });
   });
+});
+
+test("where tests run: a step's own table before the task's, an image before a Dockerfile, else a copy of the environment", () => {
+  const folder = join(scratch, "places");
+  const place = (toml: string, index = 0) => {
+    const { config, diagnostics } = read(toml);
+    expect(diagnostics.filter(({ severity }) => severity === "error")).toEqual([]);
+    const found = verifierPlace(folder, config!, index);
+    return found && [found.image ?? found.context.slice(folder.length + 1), found.environment.cpus, found.isBundled];
+  };
+  const steps = '[[steps]]\nname = "a"\n[[steps]]\nname = "b"\n';
+  expect(place("")).toBeUndefined();
+  expect(place('[environment]\ncpus = 3\n[verifier]\nenvironment_mode = "separate"')).toEqual([
+    "environment",
+    3,
+    false,
+  ]);
+  expect(place('[environment]\ndocker_image = "i"\n[verifier.environment]\ncpus = 2')).toEqual(["i", 2, false]);
+  expect(place('[verifier.environment]\ndocker_image = "v"\ncpus = 2')).toEqual(["v", 2, true]);
+  const last = `${steps}[steps.verifier.environment]\ndocker_image = "s"\ncpus = 4\n`;
+  expect([place(last, 0), place(last, 1)]).toEqual([undefined, ["s", 4, true]]);
+  mkdirSync(join(folder, "steps/b/tests"), { recursive: true });
+  writeFileSync(join(folder, "steps/b/tests/Dockerfile"), "FROM x\n");
+  expect(place(last.replace('docker_image = "s"\n', ""), 1)).toEqual(["steps/b/tests", 4, true]);
 });
 
 describe("folders", () => {
