@@ -130,8 +130,11 @@ export class Renderer {
     const start = view.raw(count, true) + view.cover(answer.text);
     if (!whole.startsWith(start)) return Int32Array.from(view.encodeRaw(whole));
     const rest = view.encodeRaw(whole.slice(start.length));
-    // The token that ended the answer is the one with which the template closes it.
-    const isClosed = answer.tokens.at(-1) === rest[0];
+    // The token that ended the answer stands where the template closes it, also where it is another of the model's ends: Llama ends a
+    // call with <|eom_id|>, and its template every turn with <|eot_id|>.
+    const ends = this.stopTokens();
+    const last = answer.tokens.at(-1) as number;
+    const isClosed = last === rest[0] || (ends.includes(last) && ends.includes(rest[0] as number));
     return Int32Array.from([...answer.prompt, ...answer.tokens, ...(isClosed ? rest.slice(1) : rest)]);
   }
 
