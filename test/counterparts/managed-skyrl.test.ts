@@ -91,17 +91,25 @@ function processes(project: TestProject, module: string): readonly number[] {
     .map(Number);
 }
 
+/** A jax server compiles for half a minute before its first step. */
+const SLOW = { timeoutMs: 600_000 };
+
+/** Kills the Python process of a module, not the `uv run` that it was started under. */
+function kill(project: TestProject, module: string): void {
+  const [pid] = processes(project, module).filter(
+    (pid) => !readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("uv\0run"),
+  );
+  process.kill(pid!, "SIGKILL");
+}
+
 test.skipIf(!canRun)(
   "trains, survives its engine's death, and leaves nothing (needs SkyRL, RLCLI_TEST_ALL)",
   async () => {
     const project = newProject();
     const applying = project.start("apply", "--auto-approve");
     await until(() => existsSync(join(project.folder, ".rlcli/runs/count")), 600_000);
-    await project.reachesStep(10);
-    const engine = processes(project, "skyrl.tinker.engine").find(
-      (pid) => !readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("uv\0run"),
-    );
-    process.kill(engine!, "SIGKILL");
+    await project.reachesStep(10, SLOW);
+    kill(project, "skyrl.tinker.engine");
     const { code, err } = await applying.ended;
     expect(code, err).toBe(0);
     expect(project.record("run.count")).toMatchObject({ status: "ready", results: { step: 60 } });
@@ -118,6 +126,49 @@ test.skipIf(!canRun)(
     project.ok("serve", "stop");
     expect(processes(project, "")).toEqual([]);
     expect(project.actions()).toEqual({});
+  },
+  1_800_000,
+);
+
+test.skipIf(!canRun)(
+  "rlcli, its worker and the API killed in turn; then the run moves to another server (needs SkyRL, RLCLI_TEST_ALL)",
+  async () => {
+    const project = newProject();
+    const applying = project.start("apply", "--auto-approve", "--target", "run.count");
+    await until(() => existsSync(join(project.folder, ".rlcli/runs/count")), 600_000);
+    await project.reachesStep(6, SLOW);
+    applying.kill("SIGKILL");
+    await applying.ended;
+    // The worker goes on without it, and nobody starts a second one.
+    await project.reachesStep(12, SLOW);
+    expect(project.ok("plan", "--target", "run.count")).toContain("in progress");
+
+    process.kill(project.pid(), "SIGKILL");
+    await until(() => project.actions("--target", "run.count")["run.count"] === "resume");
+    const again = project.start("apply", "--auto-approve", "--target", "run.count");
+    await project.reachesStep(20, SLOW);
+    kill(project, "skyrl.tinker.api");
+    const { code, err } = await again.ended;
+    expect(code, err).toBe(0);
+    expect(project.record("run.count")).toMatchObject({ status: "ready", incarnation: 1, results: { step: 60 } });
+    const steps = project.metrics().map(({ step }) => step);
+    expect(steps).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
+
+    project.ok("serve", "stop");
+    project.edit(
+      "rlcli.yaml",
+      "  box: {",
+      "  other: { backend: jax, model: ./tiny, port: 0, gpus: 0, max_lora_rank: 8 }\n  box: {",
+    );
+    project.edit("rlcli.yaml", "count: { type: sl, server: box", "count: { type: sl, server: other");
+    project.edit("rlcli.yaml", "steps: 60", "steps: 64");
+    expect(project.ok("plan", "--target", "run.count")).toContain(
+      "its checkpoints move from server.box to server.other",
+    );
+    project.ok("apply", "--auto-approve", "--target", "run.count");
+    expect(project.record("run.count")).toMatchObject({ status: "ready", incarnation: 1, results: { step: 64 } });
+    expect(project.ok("sample", "count", "--prompt", "one", "--max-tokens", "4")).toBeTypeOf("string");
+    project.ok("serve", "stop", "--server", "other");
   },
   1_800_000,
 );

@@ -125,13 +125,21 @@ export class TestProject {
   }
 
   /** Waits until the run has done a step. */
-  async reachesStep(step: number, name = "count"): Promise<void> {
+  async reachesStep(step: number, { name = "count", timeoutMs = 40_000 } = {}): Promise<void> {
     await until(() => {
       const folder = join(this.folder, ".rlcli/runs", name);
       if (!existsSync(folder)) return false;
       const journal = join(this.runFolder(name), "journal.jsonl");
       return existsSync(journal) && readFileSync(journal, "utf8").includes(`"t":"done"`) && lastDone(journal) >= step;
-    });
+    }, timeoutMs);
+  }
+
+  /** Lines of a run's metrics, one a step. */
+  metrics(name = "count"): readonly { readonly step: number; readonly loss: number }[] {
+    const lines = readFileSync(join(this.runFolder(name), "metrics.jsonl"), "utf8")
+      .trim()
+      .split("\n");
+    return lines.map((line) => JSON.parse(line)).filter((line) => line.step !== undefined);
   }
 
   /** The bytes of a run's final weights. */

@@ -268,7 +268,7 @@ test("a worker that is killed in the middle of a run resumes to the same weights
   }
   whole.ok("apply", "-y");
   const apply = cut.start("apply", "-y");
-  await cut.reachesStep(2, "agent");
+  await cut.reachesStep(2, { name: "agent" });
   // Stands still, so that it is not done before that command is.
   process.kill(cut.pid("agent"), "SIGSTOP");
   const early = cut.run(["run", "finish", "agent", "--at", "1"]);
