@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { type Address, KINDS, parseAddress } from "../../address.ts";
-import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { type Diagnostic, fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { replaceable, writeFileWhole } from "../../files.ts";
 import { encodePlan, PLAN_VERSION, type PlanOptions, recordVersions, type SavedPlan } from "../../plan/file.ts";
 import { hasChanges } from "../../plan/plan.ts";
@@ -23,21 +23,48 @@ export interface PlanFlags extends Partial<SpecOptions> {
 export interface PlanCommandFlags extends PlanFlags {
   readonly detailedExitcode?: boolean;
   readonly out?: string;
+  readonly markdown?: boolean;
 }
 
 export async function plan(context: CommandContext, flags: PlanCommandFlags): Promise<ExitCode> {
+  if (flags.markdown && context.isJson)
+    fail("RL9003", "--markdown and --json are two ways to print a plan. Leave one of them out.");
   const options = planOptions(flags);
-  const { open, planned } = await makePlan(context, options, flags);
+  const { open, planned } = flags.markdown
+    ? await orMarkdown(context, makePlan(context, options, flags))
+    : await makePlan(context, options, flags);
   if (!planned.isValid) {
+    if (flags.markdown) await showMarkdownFailure(context, planned.diagnostics);
     reportFailure(context, planned.diagnostics);
     return EXIT.failed;
   }
   context.report(planned.diagnostics);
   if (flags.out !== undefined) savePlan(context, flags.out, options, open, planned);
-  showPlan(context, open, planned);
-  if (flags.out !== undefined && !context.isJson)
+  if (flags.markdown) {
+    const { renderMarkdownPlan } = await import("../views/markdown.ts");
+    const { changes, queues } = planned.plan;
+    context.out(
+      renderMarkdownPlan({ project: open.context.project, changes, queues, diagnostics: planned.diagnostics }),
+    );
+  } else showPlan(context, open, planned);
+  if (flags.out !== undefined && !context.isJson && !flags.markdown)
     context.out(`\nSaved. To carry out exactly this plan: rlcli apply ${flags.out}\n`);
   return flags.detailedExitcode && hasChanges(planned.plan.changes) ? EXIT.changes : EXIT.done;
+}
+
+/** What stands in the way of a plan is told where the plan would be, too: a comment is all that a reviewer sees. */
+async function orMarkdown<T>(context: CommandContext, planning: Promise<T>): Promise<T> {
+  try {
+    return await planning;
+  } catch (error) {
+    if (error instanceof RlcliError) await showMarkdownFailure(context, error.diagnostics);
+    throw error;
+  }
+}
+
+async function showMarkdownFailure(context: CommandContext, diagnostics: readonly Diagnostic[]): Promise<void> {
+  const { renderMarkdownFailure } = await import("../views/markdown.ts");
+  context.out(renderMarkdownFailure(diagnostics));
 }
 
 export function planOptions(flags: PlanFlags): PlanOptions {

@@ -27,6 +27,7 @@ const registerPlan: Register = (program, run) => {
     .option("--replace <address>", "plan to make this anew; may be repeated", repeat)
     .option("--destroy", "plan the end of everything")
     .option("-o, --out <file>", "save the plan, to apply exactly this")
+    .option("--markdown", "print for a comment on a pull request: details folded, no longer than one may be")
     .option("--detailed-exitcode", "exit with 2 if there are changes")
     .action((flags: PlanCommandFlags) =>
       run(async (context) => (await import("../commands/plan.ts")).plan(context, flags)),

@@ -56,7 +56,8 @@ function renderChange(change: Change, style: Style): readonly string[] {
   return lines;
 }
 
-function isShown(change: Change, attribute: AttributeChange): boolean {
+/** Whether a plan tells of an attribute: a restored run is what it was. */
+export function isShown(change: Change, attribute: AttributeChange): boolean {
   return change.action !== "none" && change.action !== "restore" && attribute.rule !== "none";
 }
 
@@ -70,7 +71,7 @@ function renderAttribute(change: Change, attribute: AttributeChange, width: numb
   return `${name}  ${before} → ${after}${forces ? style.dim(`  # ${forces}${because}`) : style.dim(because)}`;
 }
 
-const FORCES: Partial<Readonly<Record<Action, string>>> = {
+export const FORCES: Partial<Readonly<Record<Action, string>>> = {
   replace: "forces a replacement",
   restart: "forces a restart",
 };
@@ -99,7 +100,8 @@ function renderPlace(value: object): string | undefined {
   return `${shortDigest(generation)}/${incarnation}@${place}`;
 }
 
-function lineage({ hash, incarnation }: { readonly hash: string; readonly incarnation: number }): string {
+/** `14ea8fbe7438/1` */
+export function lineage({ hash, incarnation }: { readonly hash: string; readonly incarnation: number }): string {
   return `${shortDigest(hash)}/${incarnation}`;
 }
 

@@ -116,5 +116,9 @@ function refuse(folder: string, what: string): never {
 }
 
 function tail(path: string): string {
-  return readFileSync(path, "utf8").trimEnd().split("\n").slice(-LOG_TAIL_LINES).join("\n");
+  try {
+    return readFileSync(path, "utf8").trimEnd().split("\n").slice(-LOG_TAIL_LINES).join("\n");
+  } catch {
+    return "(it is gone)";
+  }
 }
