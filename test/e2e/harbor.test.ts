@@ -108,6 +108,23 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     expect(await own()).toEqual([]);
   });
 
+  test("Ctrl-C while the tests judge: out in time, and nothing stays", async () => {
+    const { made, own } = project("judging");
+    writeFileSync(join(made.folder, "tasks/hello-file/tests/test.sh"), "#!/bin/bash\ntouch /tmp/judging; sleep 296\n");
+    const child = made.start("env", "run", "--task", "hello-file", "--agent", "nop");
+    const judges = async () => {
+      const containers = await docker!.listContainers({ filters: { label: [`${RUN}=environment.judging`] } });
+      const top = containers[0] && (await docker!.getContainer(containers[0].Id).top());
+      return JSON.stringify(top?.Processes ?? "").includes("sleep 296");
+    };
+    await vi.waitFor(async () => expect(await judges()).toBe(true), { timeout: 20_000, interval: 200 });
+    const began = performance.now();
+    child.kill("SIGINT");
+    await child.ended;
+    expect(performance.now() - began).toBeLessThan(15_000);
+    expect(await own()).toEqual([]);
+  });
+
   test("a container of a failed trial is kept on request, and goes on request", async () => {
     const { made, own } = project("kept");
     writeFileSync(join(made.folder, "tasks/hello-file/tests/test.sh"), "#!/bin/bash\nexit 0\n");

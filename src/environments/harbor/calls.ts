@@ -93,11 +93,15 @@ function xmlCall(text: string): ToolCall | string {
   const [, name, body] = /^<function=([^>\s]+)>([\s\S]*)<\/function>$/.exec(text) ?? [];
   if (name === undefined || body === undefined) return "A <function=…> is not closed by </function>.";
   const given: Record<string, unknown> = {};
-  const rest = body.replace(/<parameter=([^>\s]+)>\n?([\s\S]*?)\n?<\/parameter>/g, (_, key: string, value: string) => {
+  for (let rest = body.trim(); rest !== ""; ) {
+    const [opening, key] = /^<parameter=([^>\s]+)>/.exec(rest) ?? [];
+    const end = rest.indexOf("</parameter>");
+    if (opening === undefined || key === undefined || end < 0)
+      return `In the call of ${name} stands something that is no <parameter=…>…</parameter>.`;
+    const value = rest.slice(opening.length, end).replace(/^\n/, "").replace(/\n$/, "");
     given[key] = key === "command" ? value : jsonOr(value);
-    return "";
-  });
-  if (rest.trim() !== "") return `In the call of ${name} stands something that is no <parameter=…>…</parameter>.`;
+    rest = rest.slice(end + "</parameter>".length).trimStart();
+  }
   return { name, arguments: given };
 }
 
@@ -122,22 +126,34 @@ function llama(text: string): ParsedAnswer | undefined {
     : { calls: [read], faults: [], isToolForm: true, said: "" };
 }
 
-/** One block of bash, with nothing behind it: an answer that only shows a command goes on after it. */
+const OPENINGS: ReadonlySet<string> = new Set(["```bash", "```sh", "```shell"]);
+const FENCE = "```";
+
+/**
+ * One block of bash, with nothing behind it: an answer that only shows a command goes on after it. Line by line, since models can say the
+ * same for very long, and a pattern that tries again from each of them would not end.
+ */
 function bashBlock(text: string): ParsedAnswer {
-  const faults: string[] = [];
-  const openings = [...text.matchAll(/^```(?:bash|sh|shell)[ \t]*$/gm)];
-  const none: ParsedAnswer = { calls: [], faults, isToolForm: false, said: text };
-  if (openings.length === 0) return none;
-  const [, command] = /^```(?:bash|sh|shell)[ \t]*\n([\s\S]*?)^```[ \t]*\s*$(?![\s\S])/m.exec(text) ?? [];
-  if (openings.length > 1) faults.push("There is more than one block of bash. Write one command at a time.");
-  else if (command === undefined) {
-    const isClosed = /^```(?:bash|sh|shell)[ \t]*\n[\s\S]*?^```[ \t]*$/m.test(text);
-    if (isClosed) return none;
-    faults.push("A block of bash is not closed by ```.");
+  const lines = text.split("\n").map((line) => ({ line, mark: line.trimEnd() }));
+  const none: ParsedAnswer = { calls: [], faults: [], isToolForm: false, said: text };
+  const openings = lines.flatMap(({ mark }, at) => (OPENINGS.has(mark) ? [at] : []));
+  const [opening] = openings;
+  if (opening === undefined) return none;
+  const faulty = (fault: string): ParsedAnswer => ({ ...none, faults: [fault] });
+  if (openings.length > 1) return faulty("There is more than one block of bash. Write one command at a time.");
+  const closing = lines.findIndex(({ mark }, at) => at > opening && mark === FENCE);
+  if (closing < 0) return faulty("A block of bash is not closed by ```.");
+  const last = lines.findLastIndex(({ mark }) => mark !== "");
+  if (last > closing) {
+    if (lines[last]?.mark !== FENCE) return none;
+    return faulty(
+      "Behind the block of bash stands another ```. Nothing may follow it, and no line in it may be ``` alone.",
+    );
   }
-  if (faults.length > 0 || command === undefined) return none;
-  const said = text.slice(0, openings[0]?.index).trim();
-  return { calls: [{ name: "bash", arguments: { command } }], faults, isToolForm: false, said };
+  const inside = lines.slice(opening + 1, closing).map(({ line }) => `${line}\n`);
+  const before = lines.slice(0, opening).map(({ line }) => line);
+  const said = before.join("\n").trim();
+  return { ...none, calls: [{ name: "bash", arguments: { command: inside.join("") } }], said };
 }
 
 /** As chat-completions APIs describe it, for the model's template. */

@@ -1,5 +1,5 @@
 /** What agents and tasks do to containers that nobody thought of: the document's edge cases that need a daemon and have no other home. */
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -101,11 +101,33 @@ describe.skipIf(!docker)("edge cases on a Docker daemon (skipped where none runs
     expect((await run(folder)).task).toEqual({ reward: 1 });
   });
 
-  test("the last step counts where a task says so, and what an earlier step's tests left is gone", async () => {
-    const folder = task("final", {}, "", "multi-step");
-    const toml = readFileSync(join(folder, "task.toml"), "utf8");
-    writeFileSync(join(folder, "task.toml"), `multi_step_reward_strategy = "final"\n${toml}`);
-    expect((await run(folder)).task).toEqual({ reward: 0.5 });
+  test("a container that is removed from outside in the middle of a command is a fault, not a hang", async () => {
+    const folder = task("removed", { "solution/solve.sh": script("sleep 60") });
+    const started = opened.host.start.bind(opened.host);
+    opened.host.start = async (...args) => {
+      const box = await started(...args);
+      setTimeout(() => docker!.getContainer(box.name).remove({ force: true }), 1500);
+      return box;
+    };
+    try {
+      const began = performance.now();
+      await expect(run(folder)).rejects.toThrow(/RL7303/);
+      expect(performance.now() - began).toBeLessThan(30_000);
+    } finally {
+      opened.host.start = started;
+    }
+  });
+
+  test.skipIf(!process.env.RLCLI_TEST_ALL)("a hundred trials in a row leave nothing and hold nothing", async () => {
+    const folder = task("hundred", {});
+    const held = () => process.getActiveResourcesInfo().filter((name) => /TCP|Pipe|Process|FS/.test(name)).length;
+    const open = () => readdirSync("/proc/self/fd").length;
+    await run(folder);
+    const before = { held: held(), open: open() };
+    for (let trial = 0; trial < 100; trial += 1) expect((await run(folder)).task).toEqual({ reward: 1 });
+    expect(held()).toBeLessThanOrEqual(before.held + 4);
+    expect(open()).toBeLessThanOrEqual(before.open + 8);
+    expect(await leftovers(docker!, "edges.test")).toEqual(NOTHING);
   });
 
   test.each([

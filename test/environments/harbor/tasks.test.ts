@@ -2,6 +2,7 @@
 import { chmodSync, cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { taskDigest, taskFiles } from "../../../src/environments/harbor/digest.ts";
 import { readTaskConfig } from "../../../src/environments/harbor/read-config.ts";
@@ -134,6 +135,28 @@ describe("task.toml", () => {
       range: { file: "malformed-toml/task.toml", start: { line: 12 } },
     });
   });
+});
+
+test("texts that are cut, doubled or mixed up are read or refused at a place of theirs, never an error (property)", () => {
+  const lines = readFileSync(new URL("./every-field.toml", import.meta.url), "utf8").split("\n");
+  const values = ["1", "-1", "nan", "true", '"x"', "[]", "{}", "[{}]", "1979-05-27", '"""', "\u0000"];
+  const line = fc.oneof(
+    fc.constantFrom(...lines),
+    fc
+      .tuple(fc.constantFrom(...lines), fc.constantFrom(...values))
+      .map(([one, value]) => one.replace(/=.*/, `= ${value}`)),
+  );
+  fc.assert(
+    fc.property(fc.array(line, { maxLength: 25 }), (some) => {
+      const text = some.join("\n");
+      const { config, diagnostics } = read(text);
+      for (const { code, range } of diagnostics) {
+        expect(code).toMatch(/^RL720[234]$/);
+        expect(range?.start.line).toBeLessThanOrEqual(text.split("\n").length);
+      }
+      expect(config !== undefined || diagnostics.length > 0).toBe(true);
+    }),
+  );
 });
 
 test("where tests run: a step's own table before the task's, an image before a Dockerfile, else a copy of the environment", () => {

@@ -68,7 +68,7 @@ describe.skipIf(!docker)("trials of tasks on a Docker daemon (skipped where none
     ],
     ["env-and-workdir", { reward: 1 }, { reward: 0 }],
     ["multi-step", { reward: 0.75 }, { reward: 0 }],
-  ])("%s", async (name, oracle, nop) => {
+  ])("%s: its solution and nobody get what they should", async (name, oracle, nop) => {
     const [solved, idle] = await Promise.all([run(fixture(name), "oracle"), run(fixture(name), "nop")]);
     expect(solved.task).toEqual(oracle);
     expect(idle.task).toEqual(nop);

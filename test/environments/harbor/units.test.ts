@@ -1,5 +1,10 @@
 /** Calls, rewards, versions, places, ignore files and output: what needs no daemon. */
-import { describe, expect, test } from "vitest";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { commandOf, parseCalls, type ToolFormat } from "../../../src/environments/harbor/calls.ts";
 import { chooseDataset, compareVersions, parseDatasetName } from "../../../src/environments/harbor/registry.ts";
 import {
@@ -10,6 +15,7 @@ import {
   scalarOf,
 } from "../../../src/environments/harbor/reward.ts";
 import { Budget } from "../../../src/environments/sandbox/budget.ts";
+import { openDocker } from "../../../src/environments/sandbox/docker.ts";
 import { dockerIgnore, gitIgnore } from "../../../src/environments/sandbox/ignore.ts";
 import { DEADLINE, OWNER, ownOwner, verdictOn } from "../../../src/environments/sandbox/labels.ts";
 import { FrameReader, HeadTail, MarkedStream } from "../../../src/environments/sandbox/output.ts";
@@ -43,6 +49,17 @@ describe("tool calls", () => {
       "two blocks",
       "```bash\na\n```\n```sh\nb\n```",
       ["There is more than one block of bash. Write one command at a time."],
+    ],
+    [
+      "a fence within a block, or a block behind it",
+      "```bash\ncat <<E\n```\nE\n```",
+      ["Behind the block of bash stands another ```. Nothing may follow it, and no line in it may be ``` alone."],
+    ],
+    ["an empty block", "```bash\n```", [{ command: "" }]],
+    [
+      "two parameters, the second not closed",
+      "<tool_call><function=bash><parameter=command>ls</parameter><parameter=x></function></tool_call>",
+      ["In the call of bash stands something that is no <parameter=…>…</parameter>."],
     ],
     ["what is only thought", `<think>${hermes("{}")}</think>Done.`, []],
     ["thinking without an end", "<think>```bash\nls\n```", []],
@@ -80,6 +97,81 @@ describe("tool calls", () => {
     expect(commands(xml, "hermes")).toEqual(["A call has another form than this model's (hermes)."]);
     expect(commands(xml, "qwen_xml")).toEqual([{ command: "ls" }]);
     expect(commands("```bash\nls\n```", "hermes")).toEqual([]);
+  });
+});
+
+describe("whatever a model says", () => {
+  const commands = fc.string({
+    unit: fc.constantFrom(..."ab\n\"'\\$`<>&{} é\u{1F600}\t"),
+    minLength: 1,
+    maxLength: 40,
+  });
+  const parse = (text: string, format: ToolFormat) => parseCalls(text, format).calls.map((call) => commandOf(call));
+
+  test("a command that is written in a form is read from it as it was (property)", () => {
+    fc.assert(
+      fc.property(commands, (command) => {
+        const given = { name: "bash", arguments: { command } };
+        const expected = [{ command }];
+        expect(parse(`Well.\n<tool_call>\n${JSON.stringify(given)}\n</tool_call>`, "hermes")).toEqual(expected);
+        expect(parse(JSON.stringify({ name: "bash", parameters: { command } }), "llama")).toEqual(expected);
+        const xml = `<tool_call>\n<function=bash>\n<parameter=command>\n${command}\n</parameter>\n</function>\n</tool_call>`;
+        expect(parse(xml, "qwen_xml")).toEqual(expected);
+        if (!command.split("\n").some((line) => line.startsWith("```")))
+          expect(parse(`Well.\n\`\`\`bash\n${command}\n\`\`\`\n`, "bash_block")).toEqual([{ command: `${command}\n` }]);
+      }),
+    );
+  });
+
+  const pieces = [
+    "<tool_call>",
+    "</tool_call>",
+    "<function=bash>",
+    "</function>",
+    "<parameter=command>",
+    "</parameter>",
+    "<think>",
+    "</think>",
+    '{"name": "bash", ',
+    '"arguments": {"command": "ls"}}',
+    '"parameters": {',
+    "}",
+    "```bash\n",
+    "```",
+    "\n",
+    "ls",
+    "\0",
+    " ",
+  ];
+  test("pieces of calls in any order are calls or faults, never an error, and nothing that is said gets lost (property)", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.constantFrom(...pieces), { maxLength: 30 }),
+        fc.constantFrom<ToolFormat>("auto", "hermes", "qwen_xml", "llama", "bash_block"),
+        (parts, format) => {
+          const { calls, faults, said } = parseCalls(parts.join(""), format);
+          for (const call of calls) expect(Object.keys(commandOf(call))).toHaveLength(1);
+          for (const fault of faults) expect(fault).toMatch(/\.$/);
+          expect(parts.join("")).toEqual(expect.stringContaining(said.split("\n")[0] as string));
+        },
+      ),
+    );
+  });
+
+  test.each([
+    ["openings of blocks", "```bash\n".repeat(30_000)],
+    ["white space behind a block", `\`\`\`bash\nls\n\`\`\`${" ".repeat(200_000)}x`],
+    [
+      "openings of parameters",
+      `<tool_call><function=bash>${"<parameter=command>".repeat(20_000)}</function></tool_call>`,
+    ],
+    ["openings of calls", "<tool_call>".repeat(30_000)],
+    ["empty calls", "<tool_call></tool_call>".repeat(10_000)],
+    ["openings of thoughts", "<think>".repeat(50_000)],
+  ])("%s without end are read in no time", (_, text) => {
+    const began = performance.now();
+    parseCalls(text, "auto");
+    expect(performance.now() - began).toBeLessThan(2000);
   });
 });
 
@@ -247,4 +339,20 @@ test("whose a container is", () => {
   expect(verdictOn(labels({ host: "another", boot: "another" }))).toBe("unknown");
   expect(verdictOn(labels({ namespace: "another" }))).toBe("unknown");
   expect(verdictOn({})).toBe("unknown");
+});
+
+test("a daemon that is too old, or none, is told before anything", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "rlcli-daemon-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const socket = join(folder, "docker.sock");
+  const open = () =>
+    openDocker({ host: `unix://${socket}`, env: {}, cacheFolder: folder, project: "p", run: "r", concurrency: 1 });
+  await expect(open()).rejects.toThrow(/RL7301.*does not answer/);
+  const daemon = createServer((request, response) => {
+    response.setHeader("content-type", "application/json");
+    response.end(request.url?.includes("version") ? JSON.stringify({ ApiVersion: "1.30" }) : "OK");
+  });
+  await new Promise<void>((resolve) => daemon.listen(socket, resolve));
+  onTestFinished(() => void daemon.close());
+  await expect(open()).rejects.toThrow(/RL7301.*speaks API 1\.30/);
 });

@@ -1,6 +1,7 @@
 // Episodes that begin conversations anew (steps of a task) and those that grow too long.
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { diagnostic, RlcliError } from "../../../src/diagnostic.ts";
 import type { Environment, Episode, Response } from "../../../src/environments/environment.ts";
 import { Limit } from "../../../src/environments/limit.ts";
 import type { SampledSequence } from "../../../src/tinker/data.ts";
@@ -130,4 +131,30 @@ test("an attempt that is over makes room for the others of its group, so that gr
   );
   const attempts = (await Promise.all(groups)).flat();
   expect(attempts.map((attempt) => (isLost(attempt) ? attempt.fault : attempt.reward))).toEqual(Array(6).fill(0.5));
+});
+
+test("an attempt that cannot be opened is lost alone: the others play, and what was opened is closed", async () => {
+  let opened = 0;
+  let closed = 0;
+  const open = async (): Promise<Episode> => {
+    opened += 1;
+    if (opened === 3) throw new RlcliError(diagnostic("RL7303", "No room."));
+    const close = async () => {
+      closed += 1;
+    };
+    return { messages: question("one"), maxTurns: 1, respond: async () => GRADE, close };
+  };
+  const environment = { count: 1, tagOf: () => undefined, open, close: async () => {} };
+  const order = { step: 1, group: 0, task: 0, count: 4 };
+  const attempts = await playGroup(
+    playerOf(environment, async () => OK),
+    order,
+  );
+  expect(attempts.map((attempt) => (isLost(attempt) ? attempt.fault.code : attempt.reward))).toEqual([
+    0.5,
+    0.5,
+    "RL7303",
+    0.5,
+  ]);
+  expect([opened, closed]).toEqual([4, 3]);
 });
