@@ -60,8 +60,8 @@ export interface SandboxLimits {
   readonly network: "task" | "none" | "public";
   readonly security: "compat" | "hardened";
   readonly lifetime_ms: number;
-  /** Address of the daemon; as DOCKER_HOST says where absent. */
-  readonly host?: string;
+  /** Addresses of daemons; as DOCKER_HOST says where absent. */
+  readonly host?: string | readonly string[];
   /** Sandboxes of attempts that were lost to a fault stay, to be looked at. */
   readonly keep_failed: boolean;
 }

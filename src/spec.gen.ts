@@ -597,9 +597,11 @@ export interface EnvironmentBlock {
      */
     readonly lifetime?: string;
     /**
-     * Address of the Docker daemon: `unix://…`, `tcp://…` or `ssh://…`.
+     * Address of the Docker daemon: `unix://…`, `tcp://…` or `ssh://…`. Of several, each has `concurrency` and `total_memory` of its own; one that does not answer is left out until it does.
+     *
+     * @minItems 1
      */
-    readonly host?: string;
+    readonly host?: string[];
     /**
      * Leaves the containers of attempts that were lost to a fault, to be looked at; `rlcli env gc --kept` removes them.
      */

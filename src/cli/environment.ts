@@ -25,7 +25,7 @@ export interface TaskFlags extends Partial<SpecOptions> {
   readonly exclude?: readonly string[];
   readonly first?: number;
   readonly concurrency?: number;
-  readonly host?: string;
+  readonly host?: readonly string[];
   readonly network?: string;
   readonly security?: string;
   readonly keepFailed?: boolean;

@@ -2385,12 +2385,13 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "sandbox.host",
     "title": "Daemon",
-    "description": "Address of the Docker daemon: `unix://…`, `tcp://…` or `ssh://…`.",
-    "type": "string",
+    "description": "Address of the Docker daemon: `unix://…`, `tcp://…` or `ssh://…`. Of several, each has `concurrency` and `total_memory` of its own; one that does not answer is left out until it does.",
+    "type": "list",
     "isRequired": false,
     "change": "none",
     "defaultText": "DOCKER_HOST, else the local socket",
     "form": "an address",
+    "shorthand": "list",
     "when": {
      "path": "type",
      "values": [
@@ -2398,7 +2399,11 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
      ]
     },
     "examples": [
-     "ssh://user@box"
+     "ssh://user@box",
+     [
+      "unix:///var/run/docker.sock",
+      "ssh://user@box"
+     ]
     ]
    },
    {

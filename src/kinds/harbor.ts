@@ -207,7 +207,7 @@ export function sandboxLimits(node: SpecNode): SandboxLimits {
     network: (text("network") ?? "task") as SandboxLimits["network"],
     security: (text("security") ?? "compat") as SandboxLimits["security"],
     lifetime_ms: durationMs(text("lifetime") ?? "2h"),
-    ...optional("host", text("host")),
+    ...optional("host", listAt(node, "sandbox.host")),
     keep_failed: node.attributes.get("sandbox.keep_failed")?.value === true,
   };
 }

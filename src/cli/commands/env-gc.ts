@@ -1,11 +1,11 @@
 /** `rlcli env gc`: what is left on the daemon of sandboxes, shown and removed. */
 
-import { join } from "node:path";
+import type Docker from "dockerode";
 import { fail } from "../../diagnostic.ts";
 import { durationMs } from "../../duration.ts";
 import { reapBuilds } from "../../environments/sandbox/building.ts";
 import { checkDaemon, connectDaemon } from "../../environments/sandbox/daemon.ts";
-import { SHARED_FOLDER } from "../../environments/sandbox/docker.ts";
+import { buildFolder } from "../../environments/sandbox/docker.ts";
 import {
   type FoundContainer,
   type FoundImage,
@@ -31,14 +31,22 @@ export interface GcFlags {
 }
 
 export async function envGc(context: CommandContext, flags: GcFlags): Promise<ExitCode> {
-  const docker = connectDaemon(flags.host, context.env);
-  await checkDaemon(docker);
+  const connection = await connectDaemon(flags.host, context.env);
+  try {
+    return await collect(context, flags, connection.docker);
+  } finally {
+    connection.close();
+  }
+}
+
+async function collect(context: CommandContext, flags: GcFlags, docker: Docker): Promise<ExitCode> {
+  const facts = await checkDaemon(docker);
   const found = await listSandboxes(docker);
   const doomed = found.filter((one) => isDoomed(one, flags));
   const images = flags.images ? (await listTaskImages(docker)).filter(isOlder(flags.olderThan)) : [];
   const removed: FoundImage[] = [];
   if (!flags.dryRun) {
-    await reapBuilds(docker, join(cacheFolder(context.env), SHARED_FOLDER));
+    await reapBuilds(docker, buildFolder(cacheFolder(context.env), facts));
     await Promise.all(doomed.map(({ id }) => removeContainer(docker, id)));
     for (const image of images) if (await removeImage(docker, image)) removed.push(image);
   }

@@ -187,7 +187,12 @@ export async function withHost<T>(
 ): Promise<T> {
   const { stop: signal } = context.interruption();
   const open = await openTaskSet(context, tasks, flags, signal);
-  const host = await openHost(open.order, { env: context.env, cacheFolder: open.project.cacheFolder });
+  const host = await openHost(open.order, {
+    env: context.env,
+    cacheFolder: open.project.cacheFolder,
+    onChange: (address, isThere) =>
+      context.err(`The Docker daemon ${address} ${isThere ? "is back" : "does not answer and is left out"}.\n`),
+  });
   try {
     return await work(open, host, signal);
   } finally {

@@ -17,7 +17,11 @@ export function bindTaskOptions(command: Command): Command {
     .option("--exclude <glob>", "without tasks of this name; may be repeated", repeat)
     .option("--first <n>", "the first so many of what is left", wholeNumber(1))
     .option("--concurrency <n>", "sandboxes at once (default: 8)", wholeNumber(1))
-    .option("--host <address>", "the Docker daemon (default: DOCKER_HOST, else the local socket)")
+    .option(
+      "--host <address>",
+      "the Docker daemon (default: DOCKER_HOST, else the local socket); may be repeated",
+      repeat,
+    )
     .addOption(new Option("--network <policy>", "instead of what tasks say").choices(["task", "none", "public"]))
     .addOption(new Option("--security <profile>", "rights of containers").choices(["compat", "hardened"]))
     .option("--keep-failed", "leave containers of trials that failed, to be looked at");

@@ -4,7 +4,8 @@ import { fail } from "../../diagnostic.ts";
 import type { EnvironmentOrder, HarborOrder } from "../../environment-order.ts";
 import type { Environment, Episode } from "../environment.ts";
 import type { GraderContext } from "../graders/registry.ts";
-import { type DockerHost, openDocker } from "../sandbox/docker.ts";
+import { type HostsOptions, openHosts } from "../sandbox/hosts.ts";
+import type { SandboxHost } from "../sandbox/sandbox.ts";
 import { HarborEpisode } from "./episode.ts";
 import type { TrialSettings } from "./settings.ts";
 import { type HarborTask, loadTask } from "./task.ts";
@@ -32,16 +33,17 @@ function loadWhole(folder: string, name: string): HarborTask {
 /** A daemon with the limits of an order. Fails with RL7301. */
 export function openHost(
   { sandbox, project, label }: Pick<HarborOrder, "sandbox" | "project" | "label">,
-  { env, cacheFolder }: Pick<GraderContext, "env" | "cacheFolder">,
-): Promise<DockerHost> {
-  return openDocker({
-    host: sandbox.host,
+  { env, cacheFolder, onChange }: Pick<GraderContext, "env" | "cacheFolder"> & Pick<HostsOptions, "onChange">,
+): Promise<SandboxHost> {
+  return openHosts({
+    hosts: typeof sandbox.host === "string" ? [sandbox.host] : (sandbox.host ?? []),
     env,
     cacheFolder,
     project,
     run: label,
     concurrency: sandbox.concurrency,
     totalMemoryBytes: sandbox.total_memory_bytes,
+    ...(onChange ? { onChange } : {}),
   });
 }
 
@@ -61,7 +63,7 @@ class HarborEnvironment implements Environment {
   readonly #order: EnvironmentOrder;
   readonly #harbor: HarborOrder;
   readonly #tasks: readonly (HarborTask & { readonly name: string })[];
-  readonly #host: DockerHost;
+  readonly #host: SandboxHost;
   readonly #env: GraderContext["env"];
   readonly #stop = new AbortController();
 
@@ -69,7 +71,7 @@ class HarborEnvironment implements Environment {
     order: EnvironmentOrder,
     harbor: HarborOrder,
     tasks: readonly (HarborTask & { readonly name: string })[],
-    host: DockerHost,
+    host: SandboxHost,
     env: GraderContext["env"],
   ) {
     this.#order = order;

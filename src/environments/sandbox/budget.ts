@@ -27,6 +27,11 @@ export class Budget {
     return this.#releaseOf(bytes);
   }
 
+  /** Places that are taken or waited for, as a share of all. */
+  get load(): number {
+    return (this.#used + this.#queue.length) / this.#places;
+  }
+
   /** What would have to be given back before one of so many bytes fits; not above 0 where nothing has. */
   lacking(bytes: number): { readonly places: number; readonly bytes: number } {
     return { places: this.#used + 1 - this.#places, bytes: this.#usedBytes + bytes - this.#bytes };

@@ -63,13 +63,7 @@ export class ImageStore {
     try {
       if (await this.#exists(name)) return name;
       const before = new Set((await this.#docker.listImages({ all: true })).map(({ Id }) => Id));
-      const build = new Build(this.#docker, name, order, new BuildJournal(this.#lockFolder));
-      try {
-        await build.run(entries);
-      } catch (error) {
-        await build.sweep(before);
-        throw error;
-      }
+      await new Build(this.#docker, name, order, new BuildJournal(this.#lockFolder), before).run(entries);
       return name;
     } finally {
       unlock();
@@ -99,9 +93,11 @@ class Build {
   readonly #order: ImageOrder;
   readonly #journal: BuildJournal;
   readonly #lines: string[] = [];
-  readonly #layers: string[] = [];
+  /** Images that were there before; their layers are somebody's cache. */
+  readonly #before: ReadonlySet<string>;
 
-  constructor(docker: Docker, name: string, order: ImageOrder, journal: BuildJournal) {
+  constructor(docker: Docker, name: string, order: ImageOrder, journal: BuildJournal, before: ReadonlySet<string>) {
+    this.#before = before;
     this.#journal = journal;
     this.#docker = docker;
     this.#name = name;
@@ -116,8 +112,9 @@ class Build {
         if (!/requires BuildKit/.test(wordsOf(error))) throw error;
         return this.#try(entries, "2", limit);
       });
-      this.#journal.done();
+      await this.#journal.succeeded(this.#docker);
     } catch (error) {
+      await this.#journal.sweep(this.#docker);
       signal?.throwIfAborted();
       if (!limit.aborted && statusOf(error) === undefined && isConnectionLost(error))
         fail("RL7303", `The daemon ended while the image of ${label} was built: ${wordsOf(error)}.`, { cause: error });
@@ -159,23 +156,17 @@ class Build {
     for (const line of text.split("\n")) {
       const layer = /^ ---> ([0-9a-f]{12})$/.exec(line)?.[1];
       const container = /^ ---> Running in ([0-9a-f]{12})$/.exec(line)?.[1];
-      if (container !== undefined) this.#journal.add(container);
-      if (layer !== undefined) this.#layers.push(layer);
+      if (container !== undefined) this.#journal.addContainer(container);
+      if (layer !== undefined) this.#noteLayer(layer);
       // biome-ignore lint/suspicious/noControlCharactersInRegex: colours of tools are left out.
       else if (line.trim() !== "") this.#lines.push(line.replace(/\u001b\[[0-9;]*m/g, "").trimEnd());
     }
     this.#lines.splice(0, this.#lines.length - 4 * TOLD_LINES);
   }
 
-  /** Layers and containers that a failed build made have no name and none of our labels; nobody would find them again. */
-  async sweep(before: ReadonlySet<string>): Promise<void> {
-    await this.#journal.sweep(this.#docker);
-    const isOld = (layer: string) => [...before].some((id) => id.startsWith(`sha256:${layer}`));
-    for (const layer of this.#layers.reverse().filter((one) => !isOld(one)))
-      await this.#docker
-        .getImage(layer)
-        .remove({ noprune: true })
-        .catch(() => {});
+  #noteLayer(layer: string): void {
+    const isOld = [...this.#before].some((id) => id.startsWith(`sha256:${layer}`));
+    if (!isOld) this.#journal.addLayer(layer);
   }
 }
 

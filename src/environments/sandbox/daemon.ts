@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import Docker from "dockerode";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { Tunnel } from "./tunnel.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -12,28 +13,58 @@ export const DEFAULT_SOCKET = "/var/run/docker.sock";
 const OLDEST_API = 1.41;
 const PING_TIMEOUT_MS = 10_000;
 
-/** `unix:///path`, `tcp://host:port` (with certificates of DOCKER_CERT_PATH where DOCKER_TLS_VERIFY is set) or `ssh://user@host`. */
-export function connectDaemon(host: string | undefined, env: Environment): Docker {
+/** A way to a daemon. */
+export interface Connection {
+  readonly docker: Docker;
+  /** Where it leads, for messages. */
+  readonly address: string;
+  /** Connects again where the way itself was lost. Fails with RL7301. */
+  revive(): Promise<void>;
+  close(): void;
+}
+
+/**
+ * `unix:///path`, `tcp://host:port` (with certificates of DOCKER_CERT_PATH where DOCKER_TLS_VERIFY is set) or
+ * `ssh://user@host:port/path/of/socket`, of which only the host is needed. Fails with RL7301.
+ */
+export async function connectDaemon(host: string | undefined, env: Environment): Promise<Connection> {
   const address = host ?? env.DOCKER_HOST ?? `unix://${DEFAULT_SOCKET}`;
+  const direct = (docker: Docker): Connection => ({ docker, address, revive: async () => {}, close: () => {} });
   const path = /^unix:\/\/(.*)$/.exec(address)?.[1];
-  if (path !== undefined) return new Docker({ socketPath: path });
-  if (!URL.canParse(address))
+  if (path !== undefined) return direct(new Docker({ socketPath: path }));
+  if (!URL.canParse(address) || new URL(address).hostname === "")
     fail("RL7301", `\`${address}\` is no address of a Docker daemon, such as unix:///var/run/docker.sock.`);
-  const { protocol, hostname, port, username } = new URL(address);
-  if (protocol === "ssh:")
-    return new Docker({
-      protocol: "ssh",
-      host: hostname,
-      port: Number(port || 22),
-      username: username || env.USER || "root",
-    });
-  const isTls = Boolean(env.DOCKER_TLS_VERIFY) || protocol === "https:";
-  return new Docker({
-    host: hostname,
-    port: Number(port || (isTls ? 2376 : 2375)),
-    protocol: isTls ? "https" : "http",
-    ...(isTls ? certificates(env.DOCKER_CERT_PATH) : {}),
-  });
+  const url = new URL(address);
+  if (url.protocol === "ssh:") return connectBySsh(url, address, env);
+  const isTls = Boolean(env.DOCKER_TLS_VERIFY) || url.protocol === "https:";
+  return direct(
+    new Docker({
+      host: url.hostname,
+      port: Number(url.port || (isTls ? 2376 : 2375)),
+      protocol: isTls ? "https" : "http",
+      ...(isTls ? certificates(env.DOCKER_CERT_PATH) : {}),
+    }),
+  );
+}
+
+async function connectBySsh(url: URL, address: string, env: Environment): Promise<Connection> {
+  const { username, hostname, port, pathname } = url;
+  const tunnel = new Tunnel(
+    {
+      destination: username === "" ? hostname : `${decodeURIComponent(username)}@${hostname}`,
+      ...(port === "" ? {} : { port }),
+      remoteSocket: pathname.length > 1 ? pathname : DEFAULT_SOCKET,
+    },
+    (env.RLCLI_SSH ?? "ssh").split(/\s+/).filter((word) => word !== ""),
+  );
+  try {
+    await tunnel.open();
+  } catch (error) {
+    tunnel.close();
+    throw error;
+  }
+  const docker = new Docker({ socketPath: tunnel.socketPath });
+  return { docker, address, revive: () => tunnel.open(), close: () => tunnel.close() };
 }
 
 function certificates(folder: string | undefined): { ca?: string; cert?: string; key?: string } {
@@ -45,6 +76,8 @@ function certificates(folder: string | undefined): { ca?: string; cert?: string;
 }
 
 export interface DaemonFacts {
+  /** The daemon's own, which no other has. */
+  readonly id: string;
   readonly cpus: number;
   readonly memoryBytes: number;
 }
@@ -58,8 +91,12 @@ export async function checkDaemon(docker: Docker): Promise<DaemonFacts> {
         "RL7301",
         `The Docker daemon speaks API ${version.ApiVersion}; ${OLDEST_API} (Docker 20.10) or later is needed.`,
       );
-    const info = (await within(PING_TIMEOUT_MS, docker.info(), "the daemon")) as { NCPU: number; MemTotal: number };
-    return { cpus: info.NCPU, memoryBytes: info.MemTotal };
+    const info = (await within(PING_TIMEOUT_MS, docker.info(), "the daemon")) as {
+      ID: string;
+      NCPU: number;
+      MemTotal: number;
+    };
+    return { id: info.ID, cpus: info.NCPU, memoryBytes: info.MemTotal };
   } catch (error) {
     if (error instanceof RlcliError && error.diagnostics[0]?.code === "RL7301") throw error;
     const hint = isCode(error, "EACCES")

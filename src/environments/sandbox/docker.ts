@@ -6,7 +6,7 @@ import { fail } from "../../diagnostic.ts";
 import { Budget } from "./budget.ts";
 import { ImageStore } from "./build.ts";
 import { reapBuilds } from "./building.ts";
-import { checkDaemon, connectDaemon, type DaemonFacts, failSandbox, within } from "./daemon.ts";
+import { type Connection, checkDaemon, connectDaemon, type DaemonFacts, failSandbox, within } from "./daemon.ts";
 import { DockerSandbox } from "./docker-sandbox.ts";
 import { sandboxLabels } from "./labels.ts";
 import { reap, removeContainer } from "./reap.ts";
@@ -27,23 +27,32 @@ export interface DockerOptions {
   readonly totalMemoryBytes?: number | undefined;
 }
 
-/** In the cache: locks of builds, and what they are about. */
-export const SHARED_FOLDER = "sandbox";
+/** In the cache, one for each daemon: locks of builds, and what they are about. */
+export const buildFolder = (cacheFolder: string, { id }: DaemonFacts): string => join(cacheFolder, "sandbox", slug(id));
+
+const PING_TIMEOUT_MS = 5_000;
 const REMOVE_TIMEOUT_MS = 30_000;
 /** How long a start that is given up is waited for before what it made is removed. */
 const LATE_START_MS = 10_000;
 
 /** Connects, and removes what processes that are gone left behind. Fails with RL7301. */
 export async function openDocker(options: DockerOptions): Promise<DockerHost> {
-  const docker = connectDaemon(options.host, options.env);
-  const facts = await checkDaemon(docker);
-  await reap(docker);
-  await reapBuilds(docker, join(options.cacheFolder, SHARED_FOLDER));
-  return new DockerHost(docker, facts, options);
+  const connection = await connectDaemon(options.host, options.env);
+  const { docker } = connection;
+  try {
+    const facts = await checkDaemon(docker);
+    await reap(docker);
+    await reapBuilds(docker, buildFolder(options.cacheFolder, facts));
+    return new DockerHost(connection, facts, options);
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
 }
 
 export class DockerHost implements SandboxHost {
   readonly docker: Docker;
+  readonly #connection: Connection;
   readonly #facts: DaemonFacts;
   readonly #options: DockerOptions;
   readonly #images: ImageStore;
@@ -55,14 +64,36 @@ export class DockerHost implements SandboxHost {
   readonly #warm: WarmPool<DockerSandbox>;
   #isClosed = false;
 
-  constructor(docker: Docker, facts: DaemonFacts, options: DockerOptions) {
+  constructor(connection: Connection, facts: DaemonFacts, options: DockerOptions) {
+    const { docker } = connection;
     this.docker = docker;
+    this.#connection = connection;
     this.#facts = facts;
     this.#options = options;
-    this.#images = new ImageStore(docker, join(options.cacheFolder, SHARED_FOLDER));
+    this.#images = new ImageStore(docker, buildFolder(options.cacheFolder, facts));
     const memoryBytes = options.totalMemoryBytes ?? Number.POSITIVE_INFINITY;
     this.#budget = new Budget(options.concurrency, memoryBytes, () => this.#warm.fill());
     this.#warm = new WarmPool(this.#budget, (order, release) => this.#start(withIdleTime(order), release));
+  }
+
+  get address(): string {
+    return this.#connection.address;
+  }
+
+  /** Whether a sandbox that is asked for now would have to wait, and for how many others, as a share of the places. */
+  get load(): number {
+    return this.#budget.load;
+  }
+
+  /** False where the daemon is not reached, now and on a second try. */
+  async answers(): Promise<boolean> {
+    const ping = () => within(PING_TIMEOUT_MS, this.docker.ping(), "The daemon");
+    try {
+      await ping().catch(() => this.#connection.revive().then(ping));
+      return true;
+    } catch {
+      return false;
+    }
   }
 
   image(order: ImageOrder): Promise<string> {
@@ -148,6 +179,7 @@ export class DockerHost implements SandboxHost {
     // One that is being made now has a name that is not there yet, and would be there afterwards.
     await settled([...this.#starting]);
     const results = await Promise.allSettled([...this.#names].map((name) => this.#remove(name)));
+    this.#connection.close();
     const failed = results.flatMap((result) => (result.status === "rejected" ? [String(result.reason)] : []));
     if (failed.length > 0)
       fail(

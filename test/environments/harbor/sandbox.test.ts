@@ -245,6 +245,22 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
     await docker!.getImage(one!).remove();
   });
 
+  test("of a build in stages only the image stays, and it works", async () => {
+    const folder = context(
+      "stages",
+      `FROM rlcli-test/base:1 AS first\nRUN echo ${Date.now()} > /made\nRUN echo more > /more\nFROM rlcli-test/base:1\nCOPY --from=first /made /made\nRUN test -s /made\n`,
+    );
+    const nameless = async () =>
+      (await docker!.listImages({ filters: JSON.stringify({ dangling: ["true"] }) })).map(({ Id }) => Id);
+    const before = new Set(await nameless());
+    const image = await opened.host.image({ label: "stages", context: folder, timeoutMs: 60_000 });
+    expect((await nameless()).filter((id) => !before.has(id))).toEqual([]);
+    const other = await opened.host.start({ ...order, image });
+    expect((await other.run({ command: "cat /made; ls /more", timeoutMs: 10_000 })).stdout.text).toMatch(/^\d+\n$/);
+    await other.close();
+    await docker!.getImage(image).remove();
+  });
+
   test("a build that takes too long is ended, with what it ran", async () => {
     const folder = context("slow", "FROM rlcli-test/base:1\nRUN sleep 299\n");
     await expect(opened.host.image({ label: "slow", context: folder, timeoutMs: 2000 })).rejects.toThrow(
