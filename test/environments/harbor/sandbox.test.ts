@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { contextEntries, contextHash } from "../../../src/environments/sandbox/context.ts";
 import { RUN } from "../../../src/environments/sandbox/labels.ts";
 import type { Command, Sandbox, SandboxOrder } from "../../../src/environments/sandbox/sandbox.ts";
@@ -290,13 +290,21 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
       (await docker!.listContainers({ all: true, filters: { label: [`${RUN}=${RUN_NAME}`] } })).map(({ Names }) =>
         String(Names[0]).slice(1),
       );
+    // One that is being made is listed before its name is known to the daemon: only those that run count here.
     const running = async (count: number) => {
-      await vi.waitFor(async () => expect((await there()).length).toBe(count), { timeout: 20_000, interval: 100 });
+      const filters = { label: [`${RUN}=${RUN_NAME}`], status: ["running"] };
+      const list = () => docker!.listContainers({ filters });
+      await vi.waitFor(async () => expect((await list()).length).toBe(count), { timeout: 20_000, interval: 100 });
       return there();
+    };
+    const openHost = async (more = {}) => {
+      const opened = await openTestHost(RUN_NAME, more);
+      onTestFinished(() => opened.close());
+      return opened;
     };
 
     test("what is expected is there when it is asked for, is used once, and waits for nobody's place", async () => {
-      const { host, close } = await openTestHost(RUN_NAME, { concurrency: 1 });
+      const { host, close } = await openHost({ concurrency: 1 });
       const [one, two] = [host.expect(order), host.expect(order)];
       const [name] = await running(1);
       const first = await one.start();
@@ -320,7 +328,7 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
     });
 
     test("one that somebody else removed, or whose image cannot start, is no worse than none", async () => {
-      const { host, close } = await openTestHost(RUN_NAME);
+      const { host, close } = await openHost();
       const ahead = host.expect(order);
       const [name] = await running(1);
       await docker!.getContainer(name!).remove({ force: true });
@@ -333,7 +341,7 @@ describe.skipIf(!docker)("sandboxes on a Docker daemon (skipped where none runs)
 
     test("nothing stays of those that nobody asked for, however soon the host is closed", async () => {
       for (const waitMs of [0, 30, 150, 1500]) {
-        const { host, close } = await openTestHost(RUN_NAME);
+        const { host, close } = await openHost();
         const expected = Array.from({ length: 6 }, () => host.expect(order));
         await new Promise((resolve) => setTimeout(resolve, waitMs));
         expected[0]?.cancel();
