@@ -10,12 +10,16 @@ const CONTENT = new Set(["messages", "choices", "response"]);
 
 type Span = readonly [start: number, end: number];
 
+/** Lines that differ in nothing that conditions look at are many: what came of so many texts of so many bytes is remembered. */
+const [MOST_REMEMBERED, MOST_BYTES] = [1024, 512];
+
 export class SpanConditions {
   readonly #conditions: readonly Condition[];
   readonly #top: readonly string[];
   readonly #inRequest: readonly string[];
   readonly #spans = new Map<string, Span>();
   readonly #requestSpans = new Map<string, Span>();
+  readonly #remembered = new Map<string, boolean>();
 
   private constructor(conditions: readonly Condition[], top: readonly string[], inRequest: readonly string[]) {
     this.#conditions = conditions;
@@ -43,17 +47,20 @@ export class SpanConditions {
   }
 
   begin(): void {
-    this.#spans.clear();
-    this.#requestSpans.clear();
+    // Clearing an empty map takes new memory.
+    if (this.#spans.size > 0) this.#spans.clear();
+    if (this.#requestSpans.size > 0) this.#requestSpans.clear();
   }
 
   /** The name of the scanner's last string, where a condition looks at it. */
   wantedTop(scanner: Scanner): string | undefined {
-    return this.#top.find((name) => scanner.is(name));
+    for (const name of this.#top) if (scanner.is(name)) return name;
+    return undefined;
   }
 
   wantedInRequest(scanner: Scanner): string | undefined {
-    return this.#inRequest.find((name) => scanner.is(name));
+    for (const name of this.#inRequest) if (scanner.is(name)) return name;
+    return undefined;
   }
 
   found(name: string, start: number, end: number): void {
@@ -66,13 +73,29 @@ export class SpanConditions {
 
   /** Whether all conditions hold of the line whose members were found. */
   hold(bytes: Buffer): boolean {
-    const line = objectOf(this.#spans, bytes);
-    if (this.#requestSpans.size > 0) line.request = objectOf(this.#requestSpans, bytes);
-    return this.#conditions.every((condition) => condition.holds(line));
+    const texts = textsOf(this.#spans, bytes);
+    const inRequest = textsOf(this.#requestSpans, bytes);
+    // No name and no value holds a line break of its own: names are keys without escapes, values are JSON.
+    const key = `${texts.join("\n")}\n\n${inRequest.join("\n")}`;
+    const known = this.#remembered.get(key);
+    if (known !== undefined) return known;
+    const line = objectOf(texts);
+    if (inRequest.length > 0) line.request = objectOf(inRequest);
+    const holds = this.#conditions.every((condition) => condition.holds(line));
+    if (key.length <= MOST_BYTES && this.#remembered.size < MOST_REMEMBERED) this.#remembered.set(key, holds);
+    return holds;
   }
 }
 
-function objectOf(spans: ReadonlyMap<string, Span>, bytes: Buffer): Record<string, unknown> {
-  const members = [...spans].map(([name, [start, end]]) => [name, JSON.parse(bytes.toString("utf8", start, end))]);
-  return Object.fromEntries(members) as Record<string, unknown>;
+/** Names and values in turn, values as JSON. */
+function textsOf(spans: ReadonlyMap<string, Span>, bytes: Buffer): string[] {
+  const texts: string[] = [];
+  for (const [name, [start, end]] of spans) texts.push(name, bytes.toString("utf8", start, end));
+  return texts;
+}
+
+function objectOf(texts: readonly string[]): Record<string, unknown> {
+  const members: [string, unknown][] = [];
+  for (let i = 0; i < texts.length; i += 2) members.push([texts[i] as string, JSON.parse(texts[i + 1] as string)]);
+  return Object.fromEntries(members);
 }

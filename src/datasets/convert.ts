@@ -4,7 +4,7 @@
  */
 import { setImmediate } from "node:timers/promises";
 import { fail } from "../diagnostic.ts";
-import { type Block, lineBlocks } from "./blocks.ts";
+import { BLOCK_BYTES, type Block, lineBlocks } from "./blocks.ts";
 import { type Chunks, decoded, resumed, type SourceFault } from "./decode.ts";
 import type { Format } from "./format.ts";
 import { HalfStore, type Pair } from "./halves.ts";
@@ -58,6 +58,8 @@ const LOOK_AHEAD = 200;
 const HEAD_BYTES = 1 << 18;
 /** Blocks read here before threads are worth their start. */
 const BLOCKS_BEFORE_THREADS = 4;
+/** A file for which threads start at once. */
+const LARGE_BYTES = 16 * BLOCK_BYTES;
 /** Blocks whose results may wait for an earlier one. */
 const MOST_WAITING_BYTES = 1 << 23;
 /** Values between two results, where values do not stand on lines. */
@@ -82,9 +84,13 @@ export async function* convert(
  */
 export async function* convertInto(fd: number, ...[sources, request, tally]: Parameters<typeof convert>) {
   const file = RowsFile.within(fd);
-  for await (const rows of converted(sources, new Conversion(request, tally, file))) {
-    file.append(rows);
-    yield;
+  try {
+    for await (const rows of converted(sources, new Conversion(request, tally, file))) {
+      file.append(rows);
+      yield;
+    }
+  } finally {
+    await file.idle();
   }
 }
 
@@ -117,6 +123,7 @@ class Conversion {
   #spool: Spool | undefined;
   #pool: ReaderPool | undefined;
   #blocks = 0;
+  #isLarge = false;
 
   constructor(request: ConvertRequest, tally: Tally, file: RowsFile | undefined) {
     this.#file = file;
@@ -144,6 +151,7 @@ class Conversion {
       if (plain && head && layoutOf(head) === "lines") {
         const { plan, reader } = await this.#recognised(source.name, head, "lines");
         const blocks = plain.blocks(maxBytes, this.#memory.allocate);
+        this.#isLarge ||= plain.size > LARGE_BYTES;
         yield* this.#counted(this.#blockResults(blocks, plan, reader), { name: source.name, at, plan, reader });
       } else yield* this.#stream(source, at, maxBytes);
     } catch (error) {
@@ -250,7 +258,9 @@ class Conversion {
 
   #usesThreads(): boolean {
     return (
-      this.#blocks > BLOCKS_BEFORE_THREADS && this.#request.threads !== 0 && this.#left === Number.POSITIVE_INFINITY
+      (this.#isLarge || this.#blocks > BLOCKS_BEFORE_THREADS) &&
+      this.#request.threads !== 0 &&
+      this.#left === Number.POSITIVE_INFINITY
     );
   }
 

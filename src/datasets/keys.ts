@@ -67,41 +67,65 @@ export const pointOf = (key: Key): number => Number(BigInt.asUintN(64, key) >> 1
 
 const SMALLEST = 1 << 12;
 
-/** Open addressing over one typed array. Zero marks an empty slot, so that key has a flag of its own. */
+/**
+ * Open addressing over one typed array of pairs of words, low and high: numbers are compared faster than bigints. Zero marks
+ * an empty slot, so that key has a flag of its own.
+ */
 export class KeySet {
-  #slots = new BigUint64Array(SMALLEST);
+  #words = new Uint32Array(2 * SMALLEST);
   #size = 0;
   #hasZero = false;
 
   /** Whether the key is new. */
   add(key: Key): boolean {
-    if (key === 0n) {
+    return this.addWords(Number(BigInt.asUintN(32, key)), Number(key >> 32n));
+  }
+
+  has(key: Key): boolean {
+    return this.hasWords(Number(BigInt.asUintN(32, key)), Number(key >> 32n));
+  }
+
+  addWords(low: number, high: number): boolean {
+    if (low === 0 && high === 0) {
       const isNew = !this.#hasZero;
       this.#hasZero = true;
       return isNew;
     }
-    const slot = this.#find(this.#slots, key);
-    if (this.#slots[slot] === key) return false;
-    this.#slots[slot] = key;
+    const slot = find(this.#words, low, high);
+    if (this.#words[slot] !== 0 || this.#words[slot + 1] !== 0) return false;
+    this.#words[slot] = low;
+    this.#words[slot + 1] = high;
     this.#size += 1;
-    if (this.#size * 4 > this.#slots.length * 3) this.#grow();
+    if (this.#size * 8 > this.#words.length * 3) this.#grow();
     return true;
   }
 
-  has(key: Key): boolean {
-    return key === 0n ? this.#hasZero : this.#slots[this.#find(this.#slots, key)] === key;
-  }
-
-  #find(slots: BigUint64Array, key: Key): number {
-    const mask = slots.length - 1;
-    let slot = Number(key & 0xffff_ffffn) & mask;
-    while (slots[slot] !== 0n && slots[slot] !== key) slot = (slot + 1) & mask;
-    return slot;
+  hasWords(low: number, high: number): boolean {
+    if (low === 0 && high === 0) return this.#hasZero;
+    const slot = find(this.#words, low, high);
+    return this.#words[slot] !== 0 || this.#words[slot + 1] !== 0;
   }
 
   #grow(): void {
-    const slots = new BigUint64Array(this.#slots.length * 2);
-    for (const key of this.#slots) if (key !== 0n) slots[this.#find(slots, key)] = key;
-    this.#slots = slots;
+    const words = new Uint32Array(this.#words.length * 2);
+    for (let at = 0; at < this.#words.length; at += 2) {
+      const [low, high] = [this.#words[at] as number, this.#words[at + 1] as number];
+      if (low === 0 && high === 0) continue;
+      const slot = find(words, low, high);
+      words[slot] = low;
+      words[slot + 1] = high;
+    }
+    this.#words = words;
+  }
+}
+
+/** The key's place, or the empty one where it would be. */
+function find(words: Uint32Array, low: number, high: number): number {
+  const mask = words.length - 1;
+  let slot = (low << 1) & mask;
+  for (;;) {
+    const [a, b] = [words[slot], words[slot + 1]];
+    if ((a === low && b === high) || (a === 0 && b === 0)) return slot;
+    slot = (slot + 2) & mask;
   }
 }

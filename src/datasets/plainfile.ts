@@ -2,7 +2,7 @@
  * A file in which lines of UTF-8 stand as they are, neither compressed nor in another encoding. Its blocks are read straight
  * into the memory that threads get, so that no byte is copied on the way. What has to be decoded comes as a stream (decode.ts).
  */
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync } from "node:fs";
 import { type Allocate, BLOCK_BYTES, type Block } from "./blocks.ts";
 import { byteOrderMarkBytes, isEncoded } from "./decode.ts";
 
@@ -15,7 +15,11 @@ export class PlainFile {
   readonly #first: number;
   readonly #onError: (error: unknown) => never;
 
+  /** Bytes, when it was opened. */
+  readonly size: number;
+
   private constructor(fd: number, first: number, onError: (error: unknown) => never) {
+    this.size = fstatSync(fd).size;
     this.#fd = fd;
     this.#first = first;
     this.#onError = onError;

@@ -51,18 +51,22 @@ function compile(source: string): RegExp {
   return pattern;
 }
 
-/** Redacts one conversation after another: `begin`, then each of its texts. */
+/** Redacts one conversation after another: `begin`, then each of its texts, then `leftovers`. */
 export class Redactor {
   readonly #detectors: readonly Detector[];
   readonly #suspicion = new Suspicion();
+  /** Of texts that are looked at once more, while the windows of the line are still needed. */
+  readonly #secondSuspicion = new Suspicion();
   readonly #scratch = new MarkedBytes(POINTS);
   /** What every text is suspected of. */
   readonly #always: number;
   readonly #names = new Map<string, string>();
   readonly #numbers = new Map<string, number>();
   #counts: RedactionCounts = {};
-  /** Texts of this conversation in which nothing was found: a second look would find the same nothing. */
+  /** Texts of this conversation in which a look found nothing: a further look would find the same nothing. */
   readonly #clean = new Set<string>();
+  /** Pieces in which the last look still found something. */
+  readonly #unclear: string[] = [];
 
   constructor(options: RedactOptions) {
     const own = ownDetectors(options);
@@ -72,9 +76,11 @@ export class Redactor {
 
   /** The next conversation, with placeholders numbered anew. `counts` grows by what is replaced. */
   begin(counts: RedactionCounts): void {
-    this.#names.clear();
-    this.#numbers.clear();
-    this.#clean.clear();
+    // Clearing what is empty takes new memory.
+    if (this.#names.size > 0) this.#names.clear();
+    if (this.#numbers.size > 0) this.#numbers.clear();
+    if (this.#clean.size > 0) this.#clean.clear();
+    if (this.#unclear.length > 0) this.#unclear.length = 0;
     this.#counts = counts;
   }
 
@@ -83,46 +89,67 @@ export class Redactor {
     return this.#always | this.#suspicion.of(marked, start, end);
   }
 
-  /** Of the last suspicion: see there. */
-  get windows(): readonly number[] {
-    return this.#suspicion.windows;
+  /** The last `suspicion`, with its windows. */
+  get lastSuspicion(): Suspicion {
+    return this.#suspicion;
   }
 
   #suspicionOf(text: string): number {
     this.#scratch.encode(text);
-    return this.suspicion(this.#scratch, 0, this.#scratch.length);
+    return this.#always | this.#secondSuspicion.of(this.#scratch, 0, this.#scratch.length);
   }
 
   /** A text with placeholders. */
-  text(text: string): string {
-    const suspicion = this.#suspicionOf(text);
+  text(text: string, suspicion = this.#suspicionOf(text)): string {
     const pieces = [text];
-    if (suspicion === 0 || !this.pieces(pieces, suspicion)) this.#clean.add(text);
-    return pieces[0] as string;
+    const unclear = this.#unclear.length;
+    this.pieces(pieces, [suspicion]);
+    const clean = pieces[0] as string;
+    if (this.#unclear.length === unclear) this.#clean.add(clean);
+    return clean;
   }
 
-  /** Puts placeholders into pieces of one text; false where there was nothing to replace. */
-  pieces(pieces: string[], suspicion: number): boolean {
+  /** Puts placeholders into pieces of one text, each suspected of something; false where there was nothing to replace. */
+  pieces(pieces: string[], suspicions: readonly number[]): boolean {
     const given = [...pieces];
-    this.#replaceIn(pieces, suspicion);
+    if (!this.#replaceIn(pieces, suspicions)) return false;
     // What is replaced may leave something beside it that now stands alone, so a second look follows.
-    let second = 0;
-    for (const [i, piece] of pieces.entries()) if (piece !== given[i]) second |= this.#suspicionOf(piece);
-    if (second !== 0) this.#replaceIn(pieces, second);
-    return pieces.some((piece, i) => piece !== given[i]);
+    const once = [...pieces];
+    const second = pieces.map((piece, i) => (piece === given[i] ? 0 : this.#suspicionOf(piece)));
+    if (this.#replaceIn(pieces, second))
+      for (const [i, piece] of pieces.entries()) if (piece !== once[i]) this.#unclear.push(piece);
+    return true;
   }
 
-  #replaceIn(pieces: string[], suspicion: number): void {
+  /** Whether anything changed. */
+  #replaceIn(pieces: string[], suspicions: readonly number[]): boolean {
+    let all = 0;
+    for (const suspicion of suspicions) all |= suspicion;
+    if (all === 0) return false;
+    let isChanged = false;
     for (const detector of this.#detectors) {
-      if ((detector.suspect & suspicion) === 0) continue;
-      for (const [i, piece] of pieces.entries()) pieces[i] = replaceAll(piece, detector, this.#placeholder);
+      if ((detector.suspect & all) === 0) continue;
+      for (let i = 0; i < pieces.length; i += 1) {
+        if ((detector.suspect & (suspicions[i] as number)) === 0) continue;
+        const piece = pieces[i] as string;
+        const replaced = replaceAll(piece, detector, this.#placeholder);
+        if (replaced === piece) continue;
+        pieces[i] = replaced;
+        isChanged = true;
+      }
     }
+    return isChanged;
   }
 
   /** The conversation with placeholders; keys of objects stay as they are. */
   redact<C extends Conversation>(conversation: C, counts: RedactionCounts): C {
     this.begin(counts);
     return mapStrings(conversation, (text) => this.text(text)) as C;
+  }
+
+  /** Types of what is still there in what was redacted since `begin`. */
+  leftovers(): string[] {
+    return this.#unclear.length === 0 ? [] : this.survivors(this.#unclear);
   }
 
   /** Types of what is still there, in values and in keys. */
@@ -168,7 +195,10 @@ function replaceAll(text: string, detector: Detector, placeholder: Placeholder):
     if (anchor) {
       const at = text.indexOf(anchor.text, pattern.lastIndex);
       if (at < 0) break;
-      pattern.lastIndex = Math.max(pattern.lastIndex, at - anchor.reach);
+      let start = at;
+      for (const first = Math.max(pattern.lastIndex, at - anchor.reach); start > first; start -= 1)
+        if (!anchor.mayPrecede(text.charCodeAt(start - 1))) break;
+      pattern.lastIndex = start;
     }
     const found = pattern.exec(text);
     if (!found) break;

@@ -30,8 +30,9 @@ export class RowBuffer {
   /** A few bytes, for which a call out of JavaScript takes longer than a loop. */
   short(bytes: Uint8Array): void {
     this.#reserve(bytes.length);
-    for (let i = 0; i < bytes.length; i += 1) this.#bytes[this.#length + i] = bytes[i] as number;
-    this.#length += bytes.length;
+    const [into, at] = [this.#bytes, this.#length];
+    for (let i = 0; i < bytes.length; i += 1) into[at + i] = bytes[i] as number;
+    this.#length = at + bytes.length;
   }
 
   /** Bytes [start, end) of `source`. */

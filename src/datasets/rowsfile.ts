@@ -1,41 +1,79 @@
 /** A file that is appended to and then read from its beginning, as often as wanted; its content may be moved towards its beginning. */
-import { closeSync, ftruncateSync, readSync, writeSync } from "node:fs";
+import { closeSync, fdatasync, ftruncateSync, readSync, writeSync } from "node:fs";
 import { openUnnamed } from "./unnamed.ts";
 
 /** What is read back at once. */
 const READ_BYTES = 1 << 20;
 
+/** So much is written before the disk is asked to begin with it. */
+const FLUSH_BYTES = 1 << 25;
+
+/** Sends what was written to the disk while more is made, so that little is left to wait for at the end. */
+class Flusher {
+  readonly #fd: number;
+  #waiting = 0;
+  #flush: Promise<void> | undefined;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  wrote(bytes: number): void {
+    this.#waiting += bytes;
+    if (this.#waiting < FLUSH_BYTES || this.#flush) return;
+    this.#waiting = 0;
+    this.#flush = new Promise((resolve) => {
+      // What failed fails once more when the whole file is made durable.
+      fdatasync(this.#fd, () => {
+        this.#flush = undefined;
+        resolve();
+      });
+    });
+  }
+
+  async idle(): Promise<void> {
+    await this.#flush;
+  }
+}
+
 export class RowsFile {
   readonly #fd: number;
   /** Byte of the file where this content begins. */
   readonly #base: number;
-  readonly #isOwned: boolean;
+  /** Of a file that is to stay. */
+  readonly #flusher: Flusher | undefined;
   size = 0;
 
-  private constructor(fd: number, base: number, isOwned: boolean) {
+  private constructor(fd: number, base: number, flusher: Flusher | undefined) {
     this.#fd = fd;
     this.#base = base;
-    this.#isOwned = isOwned;
+    this.#flusher = flusher;
   }
 
   /** A temporary file that nobody else sees. */
   static temporary(): RowsFile {
-    return new RowsFile(openUnnamed(), 0, true);
+    return new RowsFile(openUnnamed(), 0, undefined);
   }
 
-  /** An open file, to be read and written from byte `base` on, where it ends. It stays open. */
-  static within(fd: number, base = 0): RowsFile {
-    return new RowsFile(fd, base, false);
+  /** An open file, empty and to be read and written. It stays open, and is not to be closed before `idle`. */
+  static within(fd: number): RowsFile {
+    return new RowsFile(fd, 0, new Flusher(fd));
   }
 
   /** What is appended to this file from now on, as content of its own. */
   rest(): RowsFile {
-    return RowsFile.within(this.#fd, this.#base + this.size);
+    return new RowsFile(this.#fd, this.#base + this.size, this.#flusher);
   }
 
   append(content: NodeJS.ArrayBufferView): void {
     this.#write(content, this.size);
     this.size += content.byteLength;
+    this.#flusher?.wrote(content.byteLength);
+  }
+
+  /** When nothing is under way. */
+  async idle(): Promise<void> {
+    await this.#flusher?.idle();
   }
 
   #write({ buffer, byteOffset, byteLength }: NodeJS.ArrayBufferView, position: number): void {
@@ -70,7 +108,8 @@ export class RowsFile {
     }
   }
 
+  /** What is not temporary stays open. */
   close(): void {
-    if (this.#isOwned) closeSync(this.#fd);
+    if (!this.#flusher) closeSync(this.#fd);
   }
 }

@@ -7,7 +7,7 @@ import { SpanConditions } from "./conditions.ts";
 import { type ConversationKeys, extendedKey, foldKey, type Key, kindOf, pointOf } from "./keys.ts";
 import { MarkedBytes, nextMark } from "./marks.ts";
 import { DEFAULT_TEST_SHARE, needsKeys, type ReadPlan } from "./options.ts";
-import { POINTS, WITHIN_WORDS } from "./redact/suspicion.ts";
+import { POINTS, WINDOW, WITHIN_WORDS } from "./redact/suspicion.ts";
 import type { RedactionCounts } from "./redact.ts";
 import { type Redactor, SurvivedError } from "./redact.ts";
 import { type RejectedRow, skipped } from "./row.ts";
@@ -18,9 +18,9 @@ import type { Condition } from "./where.ts";
 export interface SpanRow {
   readonly emptyTurns: number;
   readonly toolTurns: number;
-  readonly keys?: ConversationKeys | undefined;
+  readonly keys: ConversationKeys | undefined;
   /** Why there is no row, though the line was read. */
-  readonly rejected?: RejectedRow;
+  readonly rejected: RejectedRow | undefined;
 }
 
 /** Keys beside which a line of `openai` may mean something else, unless null. */
@@ -57,6 +57,8 @@ const [ROW_START, ROW_END, TURN_END, COMMA] = ['{"messages":[', "]}\n", "}", ","
   Buffer,
   Buffer,
 ];
+/** First bytes of what is white space beyond ASCII, from U+0085 to U+FEFF; not all that begins with them is. */
+const SPACE_LEADS = new Set([0xc2, 0xe1, 0xe2, 0xe3, 0xef]);
 const OTHER_SIDE = skipped("on the other side of the split");
 const UNMET = skipped("does not meet a condition");
 
@@ -67,6 +69,14 @@ function byLength(...lists: string[]): Names {
   const table: string[][] = Array.from({ length: 32 }, () => []);
   for (const name of lists.join(" ").split(" ")) if (name !== "") table[name.length]?.push(name);
   return table;
+}
+
+/** What a message's `content` is; empty before it was met. */
+type ContentKind = "" | "text" | "none" | "other";
+
+function roleOf(scanner: Scanner): Role | undefined {
+  for (const role of ROLES) if (scanner.is(role.name)) return role;
+  return undefined;
 }
 
 interface Turn {
@@ -101,6 +111,12 @@ export class SpanReader {
   #answer: Turn[] | undefined;
   #emptyTurns = 0;
   #toolTurns = 0;
+  /** Of the message that is being read. */
+  #role: Role | undefined;
+  #content: ContentKind = "";
+  #contentStart = 0;
+  #contentStop = 0;
+  #isCanonical = true;
 
   private constructor(plan: ReadPlan, redactor: Redactor | undefined, conditions: SpanConditions | undefined) {
     const { keep_tools = false, keep_thinking = false, min_messages, split, test_share } = plan.options;
@@ -147,13 +163,17 @@ export class SpanReader {
     scanner.begin(this.#marked, start, end);
     if (!scanner.object(this.#topMember) || !scanner.isDone() || !this.#prompt) return undefined;
     if (this.#conditions && !this.#conditions.hold(this.#marked.bytes))
-      return { emptyTurns: 0, toolTurns: 0, rejected: UNMET };
-    const prompt: readonly Turn[] = this.#prompt;
-    const turns = this.#answer ? [...prompt, ...(this.#answer as readonly Turn[])] : prompt;
+      return { emptyTurns: 0, toolTurns: 0, keys: undefined, rejected: UNMET };
+    const turns: Turn[] = this.#prompt;
+    if (this.#answer) for (const turn of this.#answer as readonly Turn[]) turns.push(turn);
     if (turns.length < this.#minMessages || turns.at(-1)?.role.role !== "assistant") return undefined;
-    const counts = { emptyTurns: this.#emptyTurns, toolTurns: this.#toolTurns };
-    if (this.#split && !this.#isOnSide(turns)) return { ...counts, rejected: OTHER_SIDE };
-    return { ...counts, keys: this.#write(turns, out, redacted) };
+    if (this.#split && !this.#isOnSide(turns)) return this.#row(undefined, OTHER_SIDE);
+    return this.#row(this.#write(turns, out, redacted), undefined);
+  }
+
+  /** Always of the same shape. */
+  #row(keys: ConversationKeys | undefined, rejected: RejectedRow | undefined): SpanRow {
+    return { emptyTurns: this.#emptyTurns, toolTurns: this.#toolTurns, keys, rejected };
   }
 
   readonly #topMember = (): boolean => {
@@ -200,8 +220,10 @@ export class SpanReader {
     if (this.#prompt) return false;
     const turns: Turn[] = [];
     this.#prompt = turns;
-    return this.#scanner.array(() => this.#turn(turns));
+    return this.#scanner.array(this.#promptTurn);
   }
+
+  readonly #promptTurn = (): boolean => this.#turn(this.#prompt as Turn[]);
 
   #choicesHere(): boolean {
     if (this.#answer) return false;
@@ -229,44 +251,59 @@ export class SpanReader {
 
   /** One message, appended unless it says nothing or is a tool's. */
   #turn(turns: Turn[]): boolean {
-    const scanner = this.#scanner;
-    let role: Role | undefined;
-    let content: "" | "text" | "none" | "other" = "";
-    let [start, stop, isCanonical] = [0, 0, true];
-    const isRead = scanner.object(() => {
-      if (scanner.is("role")) {
-        if (role || !scanner.string()) return false;
-        role = ROLES.find(({ name }) => scanner.is(name));
-        return role !== undefined;
-      }
-      if (!scanner.is("content")) return this.#other(this.#turnOthers);
-      if (content !== "") return false;
-      content = "none";
-      if (scanner.isNull()) return true;
-      if (scanner.peek() !== 0x22) {
-        content = "other";
-        return scanner.skip();
-      }
-      content = "text";
-      const isString = scanner.string();
-      [start, stop, isCanonical] = [scanner.start, scanner.stop, scanner.isCanonical];
-      return isString;
-    });
-    if (!isRead || !role || content === "") return false;
+    this.#role = undefined;
+    this.#content = "";
+    if (!this.#scanner.object(this.#turnMember)) return false;
+    // What was set by the members; a type that was narrowed above knows nothing of it.
+    const role = this.#role as Role | undefined;
+    const content = this.#content as ContentKind;
+    if (!role || content === "") return false;
     if (role.role === "tool") {
       if (this.#keepsTools) return false;
       this.#toolTurns += 1;
     } else if (content === "other") return false;
     else if (content === "none") this.#emptyTurns += 1;
-    else if (!this.#saysSomething(start, stop)) return false;
-    else turns.push({ role, start, stop, isCanonical });
+    else {
+      const [start, stop, isCanonical] = [this.#contentStart, this.#contentStop, this.#isCanonical];
+      if (!this.#saysSomething(start, stop)) return false;
+      turns.push({ role, start, stop, isCanonical });
+    }
     return true;
   }
 
-  /** Whether a text surely is not blank: it begins with a visible ASCII character. */
+  readonly #turnMember = (): boolean => {
+    const scanner = this.#scanner;
+    if (scanner.is("role")) {
+      if (this.#role || !scanner.string()) return false;
+      this.#role = roleOf(scanner);
+      return this.#role !== undefined;
+    }
+    if (!scanner.is("content")) return this.#other(this.#turnOthers);
+    if (this.#content !== "") return false;
+    this.#content = "none";
+    if (scanner.isNull()) return true;
+    if (scanner.peek() !== 0x22) {
+      this.#content = "other";
+      return scanner.skip();
+    }
+    this.#content = "text";
+    const isString = scanner.string();
+    this.#contentStart = scanner.start;
+    this.#contentStop = scanner.stop;
+    this.#isCanonical = scanner.isCanonical;
+    return isString;
+  };
+
+  /** Whether a text surely is not blank: after spaces, something begins that is no white space. */
   #saysSomething(start: number, stop: number): boolean {
-    const first = this.#marked.bytes[start] as number;
-    return start < stop && first > 0x20 && first < 0x7f && first !== 0x5c;
+    const { bytes } = this.#marked;
+    let at = start;
+    while (at < stop && bytes[at] === 0x20) at += 1;
+    if (at >= stop) return false;
+    const first = bytes[at] as number;
+    // An escaped quote or backslash can be seen; of others it is not asked.
+    if (first === 0x5c) return bytes[at + 1] === 0x22 || bytes[at + 1] === 0x5c;
+    return first < 0x7f || (first > 0x7f && !SPACE_LEADS.has(first));
   }
 
   /** The text whose canonical JSON stands in bytes [start, stop). */
@@ -293,13 +330,12 @@ export class SpanReader {
 
   #write(turns: readonly Turn[], out: RowBuffer, redacted: RedactionCounts): ConversationKeys | undefined {
     const beginnings: Key[] = [];
-    const changed: string[] = [];
     let key: Key = 0n;
     this.#redactor?.begin(redacted);
     out.short(ROW_START);
     for (const [i, turn] of turns.entries()) {
       const { kind, opening, role } = turn.role;
-      const { marked, start, stop } = this.#content(turn, changed);
+      const { marked, start, stop } = this.#contentOf(turn);
       if (i > 0) out.short(COMMA);
       out.short(opening);
       out.copy(marked.bytes, start - 1, stop + 1);
@@ -309,23 +345,23 @@ export class SpanReader {
       if (role === "assistant" && i < turns.length - 1) beginnings.push(key);
     }
     out.short(ROW_END);
-    if (changed.length > 0) this.#checkSurvivors(changed);
+    const left = this.#redactor?.leftovers() ?? [];
+    if (left.length > 0) throw new SurvivedError(left);
     return this.#needsKeys ? { whole: key, beginnings } : undefined;
   }
 
   /** Where the turn's content stands as it is to be written, between its quotes: on the line, or made anew. */
-  #content(turn: Turn, changed: string[]): Span {
+  #contentOf(turn: Turn): Span {
     const { start, stop, isCanonical } = turn;
     const onLine = { marked: this.#marked, start, stop };
     const redactor = this.#redactor;
     const suspicion = isCanonical ? (redactor?.suspicion(this.#marked, start, stop) ?? 0) : 0;
     if (isCanonical && suspicion === 0) return onLine;
     if (redactor && isCanonical && (suspicion & ~WITHIN_WORDS) === 0)
-      return this.#redactedInWindows(redactor, suspicion, turn, changed) ?? onLine;
+      return this.#redactedInWindows(redactor, turn) ?? onLine;
     const text = this.#textOf(start, stop);
-    const clean = redactor?.text(text) ?? text;
+    const clean = redactor ? redactor.text(text, isCanonical ? suspicion : undefined) : text;
     if (clean === text && isCanonical) return onLine;
-    if (clean !== text) changed.push(clean);
     const literal = JSON.stringify(clean);
     this.#scratch.clear(literal.length * 3);
     this.#scratch.appendText(literal);
@@ -333,34 +369,37 @@ export class SpanReader {
   }
 
   /** Puts content together from what lies between windows and what redaction makes of them; undefined where that changes nothing. */
-  #redactedInWindows(
-    redactor: Redactor,
-    suspicion: number,
-    { start, stop }: Turn,
-    changed: string[],
-  ): Span | undefined {
-    const windows = [...redactor.windows];
-    const pieces: string[] = [];
-    for (let i = 0; i < windows.length; i += 2)
-      pieces.push(this.#textOf(windows[i] as number, windows[i + 1] as number));
-    if (!redactor.pieces(pieces, suspicion)) return undefined;
-    const { bytes } = this.#marked;
+  #redactedInWindows(redactor: Redactor, { start, stop }: Turn): Span | undefined {
+    const { windows, windowsEnd } = redactor.lastSuspicion;
+    const given: string[] = [];
+    const suspicions: number[] = [];
+    for (let i = 0; i < windowsEnd; i += WINDOW) {
+      given.push(this.#textOf(windows[i] as number, windows[i + 1] as number));
+      suspicions.push(windows[i + 2] as number);
+    }
+    const pieces = [...given];
+    if (!redactor.pieces(pieces, suspicions)) return undefined;
+    const { bytes, stops } = this.#marked;
     const scratch = this.#scratch;
-    const literals = pieces.map((piece) => JSON.stringify(piece).slice(1, -1));
-    scratch.clear(stop - start + 2 + literals.reduce((sum, literal) => sum + literal.length * 3, 0));
+    let room = stop - start + 2;
+    for (let i = 0; i < pieces.length; i += 1) {
+      if (pieces[i] === given[i]) continue;
+      // Placeholders need no escapes: where there were none, there are none.
+      const isPlain =
+        nextMark(stops, windows[WINDOW * i] as number, windows[WINDOW * i + 1] as number) === windows[WINDOW * i + 1];
+      if (!isPlain) pieces[i] = JSON.stringify(pieces[i]).slice(1, -1);
+      room += (pieces[i] as string).length * 3;
+    }
+    scratch.clear(room);
     let copied = start - 1;
-    for (const [i, literal] of literals.entries()) {
-      scratch.append(bytes, copied, windows[2 * i] as number);
-      scratch.appendText(literal);
-      copied = windows[2 * i + 1] as number;
+    for (let i = 0; i < pieces.length; i += 1) {
+      // What did not change is among what is copied.
+      if (pieces[i] === given[i]) continue;
+      scratch.append(bytes, copied, windows[WINDOW * i] as number);
+      scratch.appendText(pieces[i] as string);
+      copied = windows[WINDOW * i + 1] as number;
     }
     scratch.append(bytes, copied, stop + 1);
-    changed.push(...pieces);
     return { marked: scratch, start: 1, stop: scratch.length - 1 };
-  }
-
-  #checkSurvivors(texts: readonly string[]): void {
-    const left = this.#redactor?.survivors(texts) ?? [];
-    if (left.length > 0) throw new SurvivedError(left);
   }
 }

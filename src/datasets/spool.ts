@@ -3,7 +3,7 @@
  * temporary file and are read once more in their order. Their keys wait in files too and are compared a part at a time, so
  * that memory is for a part of the keys and one byte a row.
  */
-import { type Key, KeySet, keyOf, type RowKeys } from "./keys.ts";
+import { KeySet, keyOf, type RowKeys } from "./keys.ts";
 import type { Dedupe, ImportOptions } from "./options.ts";
 import { RowsFile } from "./rowsfile.ts";
 
@@ -141,13 +141,13 @@ export class Spool {
     for (const chunk of this.#beginnings.chunks()) {
       const words = wordsOf(chunk);
       for (let i = 0; i < words.length; i += 2)
-        if ((words[i + 1] as number) % parts === part) beginnings.add(keyAt(words, i));
+        if ((words[i + 1] as number) % parts === part) beginnings.addWords(words[i] as number, words[i + 1] as number);
     }
     const seen = new KeySet();
-    for (const { row, batch, high, key } of this.#entries()) {
+    for (const { row, batch, low, high } of this.#entries()) {
       if (batch.dedupe === "none" || high % parts !== part) continue;
-      if (batch.dedupe === "prefix" && beginnings.has(key())) fates[row] = BEGINNING;
-      else if (!seen.add(key())) fates[row] = EQUAL;
+      if (batch.dedupe === "prefix" && beginnings.hasWords(low, high)) fates[row] = BEGINNING;
+      else if (!seen.addWords(low, high)) fates[row] = EQUAL;
     }
   }
 
@@ -156,9 +156,9 @@ export class Spool {
     const seed = this.#options.seed ?? 0;
     const ranks = new BigUint64Array(this.#count);
     let candidates = 0;
-    for (const { row, key } of this.#entries()) {
+    for (const { row, low, high } of this.#entries()) {
       if (fates[row] !== KEPT) continue;
-      ranks[candidates] = keyOf(`${seed}:${key()}`);
+      ranks[candidates] = keyOf(`${seed}:${(BigInt(high) << 32n) | BigInt(low)}`);
       candidates += 1;
     }
     if (candidates <= size) return;
@@ -187,8 +187,8 @@ export class Spool {
         yield {
           row,
           batch: this.#batches[batchAt] as Batch,
+          low: words[i] as number,
           high: words[i + 1] as number,
-          key: (): Key => keyAt(words, i),
           length: words[i + 2] as number,
           line: words[i + 3] as number,
         };
@@ -203,6 +203,3 @@ export class Spool {
 
 const wordsOf = ({ buffer, byteOffset, length }: Buffer): Uint32Array =>
   new Uint32Array(buffer, byteOffset, Math.floor(length / 4));
-
-const keyAt = (words: Uint32Array, at: number): Key =>
-  (BigInt(words[at + 1] as number) << 32n) | BigInt(words[at] as number);

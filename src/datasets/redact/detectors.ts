@@ -13,7 +13,12 @@ export interface Detector {
   readonly suspect: number;
   readonly pattern: RegExp;
   /** Every match holds `text`, at most `reach` UTF-16 units after its start or what the pattern looks at before it. */
-  readonly anchor?: { readonly text: string; readonly reach: number };
+  readonly anchor?: {
+    readonly text: string;
+    readonly reach: number;
+    /** False for what no match has before `text`. */
+    readonly mayPrecede: (utf16: number) => boolean;
+  };
   readonly accepts?: (match: string, text: string, at: number) => boolean;
   /** The pattern's first group is no part of the value: it stays. */
   readonly hasPrefix?: true;
@@ -63,6 +68,10 @@ const isSecretValue = (match: string): boolean =>
   /\d|[^A-Za-z.]/.test(match) &&
   !/^[A-Za-z]+(?:[._-][A-Za-z]+)*[.,!]?$/.test(match);
 
+/** ASCII characters of the part of an address before its `@`. */
+const MAILBOX = new Uint8Array(128);
+for (const c of "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ._%+'-") MAILBOX[c.charCodeAt(0)] = 1;
+
 /** In the order in which they are looked for: what contains other things goes first. */
 export const DETECTORS: readonly Detector[] = [
   {
@@ -100,7 +109,7 @@ export const DETECTORS: readonly Detector[] = [
     suspect: SUSPECT.email,
     pattern:
       /(?<![\p{L}\p{N}._%+-])[\p{L}\p{N}][\p{L}\p{N}._%+'-]{0,63}@(?:[\p{L}\p{N}](?:[\p{L}\p{N}-]{0,61}[\p{L}\p{N}])?\.){1,8}[\p{L}]{2,24}(?![\p{L}\p{N}-])/gu,
-    anchor: { text: "@", reach: 130 },
+    anchor: { text: "@", reach: 130, mayPrecede: (utf16) => utf16 >= 0x80 || MAILBOX[utf16] === 1 },
     accepts: (match) => !/@\dx\.(png|jpe?g|gif|webp)$/i.test(match),
     same: (match) => match.toLowerCase(),
   },

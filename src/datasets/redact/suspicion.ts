@@ -88,15 +88,22 @@ for (const pair of "sk pk rk ec hp ho hu hs hr at xa xb xe xp xr xs pp PX 29 hf 
 const NAME_WINDOW = 34;
 /** How far an address goes before its `@`: 60 characters of user and 100 of password, in bytes of JSON. */
 const ADDRESS_WINDOW = 1000;
+const NAME_ENDS = new Uint8Array(256);
+for (const code of codes("ytndYTNDabcefr")) NAME_ENDS[code] = 1;
 const NAMES = ["key", "secret", "token", "passw", "pwd"].map(codes);
+
+/** Numbers of a window: its start, its end, and what its bytes are suspected of. */
+export const WINDOW = 3;
 
 /** Reads the suspicions of one text after another from marked bytes. */
 export class Suspicion {
   #bytes: Buffer = Buffer.alloc(0);
   #start = 0;
   #end = 0;
-  /** Of the last text: windows that hold all that is suspected, if that is `WITHIN_WORDS`; start and end of each in turn. */
-  readonly windows: number[] = [];
+  /** Of the last text: windows that hold all that is suspected, if that is `WITHIN_WORDS`: `WINDOW` numbers for each. */
+  windows = new Int32Array(64 * WINDOW);
+  /** Numbers of `windows` that are in use. */
+  windowsEnd = 0;
   /** After the last run of groups that was looked at, so that none is looked at twice. */
   #groupsEnd = 0;
 
@@ -106,7 +113,7 @@ export class Suspicion {
     this.#start = start;
     this.#end = end;
     this.#groupsEnd = start;
-    this.windows.length = 0;
+    this.windowsEnd = 0;
     let found = 0;
     let numberEnd = 0;
     if (start >= end) return found;
@@ -141,16 +148,35 @@ export class Suspicion {
   #suspect(found: number, from: number, to: number): number {
     if (found === 0) return 0;
     const { windows } = this;
-    const known = windows.at(-1) ?? this.#start;
-    if (to + BESIDE <= known) return found;
+    const last = this.windowsEnd - WINDOW;
+    const known = last < 0 ? this.#start : (windows[last + 1] as number);
+    if (last >= 0 && to + BESIDE <= known) {
+      windows[last + 2] = (windows[last + 2] as number) | found;
+      return found;
+    }
     let start = from - BESIDE;
     while (start > known && !this.#isBetweenWords(start)) start -= 1;
     let end = to + BESIDE;
     while (end < this.#end && !this.#isBetweenWords(end)) end += 1;
     end = Math.min(end, this.#end);
-    if (windows.length > 0 && start <= known) windows[windows.length - 1] = end;
-    else windows.push(Math.max(start, this.#start), end);
+    if (last >= 0 && start <= known) {
+      windows[last + 1] = end;
+      windows[last + 2] = (windows[last + 2] as number) | found;
+    } else this.#open(Math.max(start, this.#start), end, found);
     return found;
+  }
+
+  #open(start: number, end: number, found: number): void {
+    const at = this.windowsEnd;
+    if (at + WINDOW > this.windows.length) {
+      const more = new Int32Array(this.windows.length * 2);
+      more.set(this.windows);
+      this.windows = more;
+    }
+    this.windows[at] = start;
+    this.windows[at + 1] = end;
+    this.windows[at + 2] = found;
+    this.windowsEnd = at + WINDOW;
   }
 
   /** At a space between two small letters. */
@@ -247,6 +273,9 @@ export class Suspicion {
 
   /** Whether the end of a name for a secret stands a little before. */
   #assigned(at: number): number {
+    // All such names end in y, t, n or d; other letters, and what is none, may be a quote, white space or the end of an escape.
+    const last = this.#at(at - 1);
+    if (((CLASS[last] as number) & LETTER) !== 0 && NAME_ENDS[last] !== 1) return 0;
     for (let from = Math.max(this.#start, at - NAME_WINDOW); from < at; from += 1) {
       const first = (this.#bytes[from] as number) | 0x20;
       for (const name of NAMES) {
