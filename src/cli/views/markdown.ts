@@ -12,8 +12,8 @@ import { createStyle } from "./style.ts";
 
 /** Characters that GitHub takes in a comment's body. */
 const MOST_CHARACTERS = 65_536;
-/** For the words that say what was left out. */
-const RESERVE = 400;
+/** For the words that say what was left out, and for what a pipeline adds. */
+const RESERVE = 1000;
 
 const plain = createStyle(false);
 

@@ -1,0 +1,72 @@
+// The three commands of the action. Each is a handful of calls of rlcli and git, so that what a pipeline does can be done by hand.
+import { readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { setOutput, summarise, upsertComment } from "./github.mjs";
+import { keepPlan, keptPlan, removePlan, treeOf } from "./plans.mjs";
+import { Failure, rlcli, settingsOf } from "./run.mjs";
+
+/** `rlcli plan --detailed-exitcode` ends with it where there are changes. */
+const HAS_CHANGES = 2;
+const PLAN_FILE = ".rlcli-plan.bin";
+
+async function plan(settings) {
+  const file = join(settings.folder, PLAN_FILE);
+  const words = ["plan", "--locked", "--detailed-exitcode", "--markdown", "-o", PLAN_FILE, ...settings.arguments];
+  const { code, out } = await rlcli(settings, words);
+  const isPlan = code === 0 || code === HAS_CHANGES;
+  try {
+    const note = isPlan && code === HAS_CHANGES ? keepPlan(settings, readFileSync(file)) : "";
+    const text = `${out}\n${note}`;
+    summarise(settings, text);
+    await upsertComment(settings, text);
+  } finally {
+    rmSync(file, { force: true });
+  }
+  setOutput(settings, "changes", String(code === HAS_CHANGES));
+  if (!isPlan) throw new Failure(`rlcli plan ended with ${code}`);
+}
+
+/** Carries out what was reviewed, or nothing: a plan is found by the very files that it was made from. */
+async function apply(settings) {
+  const now = await rlcli(settings, ["plan", "--locked", "--detailed-exitcode", ...settings.arguments]);
+  if (now.code === 0) return summarise(settings, "Nothing to apply: everything is as the spec says.");
+  if (now.code !== HAS_CHANGES) throw new Failure(`rlcli plan ended with ${now.code}`);
+  const bytes = keptPlan(settings);
+  if (!bytes) {
+    const words = `No reviewed plan was made of exactly these files (tree ${treeOf(settings)}): the branch has moved since, or the plan was pushed to another repository. Open a pull request that is up to date with the branch, or apply by hand.`;
+    summarise(settings, words);
+    throw new Failure(words);
+  }
+  const { code, out } = await rlcli(settings, ["apply", PLAN_FILE], { [PLAN_FILE]: bytes });
+  summarise(settings, `\`\`\`\n${out.trim()}\n\`\`\`\n`);
+  setOutput(settings, "changes", "true");
+  if (code !== 0) throw new Failure(`rlcli apply ended with ${code}`);
+  removePlan(settings);
+}
+
+async function drift(settings) {
+  const { code, out } = await rlcli(settings, [
+    "plan",
+    "--locked",
+    "--detailed-exitcode",
+    "--markdown",
+    ...settings.arguments,
+  ]);
+  summarise(settings, out);
+  setOutput(settings, "changes", String(code === HAS_CHANGES));
+  if (code === HAS_CHANGES) throw new Failure("What is there is not what the spec says: see the summary of this job.");
+  if (code !== 0) throw new Failure(`rlcli plan ended with ${code}`);
+}
+
+const COMMANDS = { plan, apply, drift };
+
+try {
+  const settings = settingsOf(process.env);
+  const command = COMMANDS[settings.command];
+  if (!command) throw new Failure(`There is no command \`${settings.command}\`: plan, apply or drift.`);
+  await command(settings);
+} catch (error) {
+  if (!(error instanceof Failure)) throw error;
+  console.log(`::error title=rlcli::${error.message.replaceAll("%", "%25").replaceAll("\n", "%0A")}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,75 @@
+// What the runner tells an action, and how rlcli is called.
+import { spawn } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+/** Told to the user as it is; anything else is a fault of these scripts. */
+export class Failure extends Error {}
+
+export function settingsOf(env) {
+  const folder = env.RLCLI_ACTION_FOLDER || ".";
+  return {
+    command: env.RLCLI_ACTION_COMMAND ?? "",
+    /** As it is written: several projects of one repository have a comment each. */
+    name: folder,
+    folder: resolve(env.GITHUB_WORKSPACE || ".", folder),
+    arguments: lines(env.RLCLI_ACTION_ARGUMENTS),
+    rlcli: words(env.RLCLI_ACTION_RLCLI || "npx --no-install rlcli"),
+    token: env.RLCLI_ACTION_TOKEN ?? "",
+    api: env.GITHUB_API_URL || "https://api.github.com",
+    repository: env.GITHUB_REPOSITORY ?? "",
+    pullRequest: pullRequestOf(env),
+    outputFile: env.GITHUB_OUTPUT,
+    summaryFile: env.GITHUB_STEP_SUMMARY,
+  };
+}
+
+/** An argument a line, so that values may have spaces. `--var a=b` is two. */
+function lines(text = "") {
+  return text
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .flatMap((line) => (/^-\S+\s/.test(line) ? [line.split(/\s/, 1)[0], line.replace(/^\S+\s+/, "")] : [line]));
+}
+
+const words = (text) => text.split(/\s+/).filter((word) => word !== "");
+
+/** Its number, from the event that started the workflow. */
+function pullRequestOf(env) {
+  if (!env.GITHUB_EVENT_PATH) return undefined;
+  const event = JSON.parse(readFileSync(env.GITHUB_EVENT_PATH, "utf8"));
+  return event.pull_request?.number;
+}
+
+/** Runs it in the project's folder, with further files there while it runs. Diagnostics go to the job's log as they come. */
+export async function rlcli(settings, args, files = {}) {
+  const [command, ...before] = settings.rlcli;
+  const paths = Object.keys(files).map((name) => join(settings.folder, name));
+  for (const [name, bytes] of Object.entries(files)) writeFileSync(join(settings.folder, name), bytes);
+  try {
+    // Its own token is nothing that a spec's commands should see.
+    const { RLCLI_ACTION_TOKEN: _, ...env } = process.env;
+    const child = spawn(command, [...before, ...args], {
+      cwd: settings.folder,
+      env: { ...env, NO_COLOR: "1" },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let out = "";
+    child.stdout.setEncoding("utf8").on("data", (text) => {
+      out += text;
+      process.stdout.write(text);
+    });
+    const code = await new Promise((resolve, reject) => {
+      child.once("error", reject);
+      child.once("close", (status) => resolve(status ?? 1));
+    });
+    return { code, out };
+  } catch (error) {
+    throw new Failure(
+      `${settings.rlcli.join(" ")} cannot be run: ${error.message}. Install it in a step before, or set \`rlcli:\`.`,
+    );
+  } finally {
+    for (const path of paths) rmSync(path, { force: true });
+  }
+}
