@@ -5,7 +5,7 @@ import type { Answer, Episode, Response } from "../environment.ts";
 import type { ChatMessage, Grade } from "../grader.ts";
 import { BASH_TOOL, commandOf, parseCalls, type ToolCall } from "./calls.ts";
 import { scalarOf } from "./reward.ts";
-import { maskSecrets } from "./templates.ts";
+import { maskSecrets, withoutSecrets } from "./templates.ts";
 import type { Trial } from "./trial.ts";
 
 /** Why an attempt ended. */
@@ -182,7 +182,7 @@ export class HarborEpisode implements Episode {
       this.#hasFailed = true;
       // An aborted run is no fault of the sandbox.
       this.#deps.signal.throwIfAborted();
-      if (error instanceof RlcliError) throw error;
+      if (error instanceof RlcliError) throw withoutSecrets(error, this.#deps.trial.env.secrets);
       return fail("RL7303", `The sandbox failed: ${String(error)}.`, { cause: error });
     }
   }

@@ -1,4 +1,5 @@
 /** Values of env tables: `${NAME}` and `${NAME:-default}`, only as a whole value, from the host's environment. */
+import { RlcliError } from "../../diagnostic.ts";
 import type { EnvTable } from "./config.ts";
 
 export interface ResolvedEnv {
@@ -31,10 +32,42 @@ export function resolveEnv(table: EnvTable, host: Readonly<Record<string, string
 /** Shorter values are no secrets, and masking them would hide ordinary words. */
 const SHORTEST_SECRET = 6;
 
-/** Puts stars in the place of secrets, before anything is tokenised. */
+/** Of a secret that was cut, a piece this long is masked too. */
+const SHORTEST_PIECE = 4;
+/** How a sandbox marks what it left out of an output. */
+const CUT = /(\n\[… \d+ bytes left out …\]\n)/;
+
+/** Puts stars in the place of secrets, before anything is tokenised; also of their pieces where an output was cut through one. */
 export function maskSecrets(text: string, secrets: readonly string[]): string {
-  return secrets
-    .filter((secret) => secret.length >= SHORTEST_SECRET)
-    .sort((a, b) => b.length - a.length)
-    .reduce((masked, secret) => masked.replaceAll(secret, "***"), text);
+  const long = secrets.filter((secret) => secret.length >= SHORTEST_SECRET).sort((a, b) => b.length - a.length);
+  const whole = long.reduce((masked, secret) => masked.replaceAll(secret, MASK), text);
+  // Every second part is a mark.
+  const parts = whole.split(CUT);
+  return parts
+    .map((part, at) => {
+      if (at % 2 === 1) return part;
+      const end = at < parts.length - 1 ? pieceAt(part, long, "end") : 0;
+      const start = at > 0 ? pieceAt(part, long, "start") : 0;
+      return `${start > 0 ? MASK : ""}${part.slice(start, part.length - end)}${end > 0 ? MASK : ""}`;
+    })
+    .join("");
+}
+
+const MASK = "***";
+
+/** Length of the longest piece of a secret at which a text was cut; 0 for none. */
+function pieceAt(text: string, secrets: readonly string[], where: "start" | "end"): number {
+  const lengths = secrets.map((secret) => {
+    for (let length = secret.length - 1; length >= SHORTEST_PIECE; length -= 1)
+      if (where === "end" ? text.endsWith(secret.slice(0, length)) : text.startsWith(secret.slice(-length)))
+        return length;
+    return 0;
+  });
+  return Math.max(0, ...lengths);
+}
+
+/** A failure in whose words no secret stands: tests print what they like, and a fault is written down. */
+export function withoutSecrets(error: RlcliError, secrets: readonly string[]): RlcliError {
+  const masked = error.diagnostics.map((one) => ({ ...one, detail: maskSecrets(one.detail, secrets) }));
+  return masked.every(({ detail }, at) => detail === error.diagnostics[at]?.detail) ? error : new RlcliError(masked);
 }

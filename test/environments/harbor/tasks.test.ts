@@ -4,12 +4,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
+import { diagnostic, RlcliError } from "../../../src/diagnostic.ts";
 import { taskDigest, taskFiles } from "../../../src/environments/harbor/digest.ts";
 import { readTaskConfig } from "../../../src/environments/harbor/read-config.ts";
 import { verifierPlace } from "../../../src/environments/harbor/separate.ts";
 import { loadTask, withoutCanary } from "../../../src/environments/harbor/task.ts";
 import { filterTasks, findTasks, loadTasks } from "../../../src/environments/harbor/tasks.ts";
-import { maskSecrets, resolveEnv } from "../../../src/environments/harbor/templates.ts";
+import { maskSecrets, resolveEnv, withoutSecrets } from "../../../src/environments/harbor/templates.ts";
 
 const FIXTURES = new URL("../../fixtures/harbor/", import.meta.url).pathname;
 const scratch = mkdtempSync(join(tmpdir(), "harbor-tasks-"));
@@ -277,6 +278,17 @@ test("only whole values are templates; set but empty counts as set", () => {
     secrets: ["secret-x"],
   });
   expect(maskSecrets("a secret-x b secret-xy", ["secret-x", "secret-xy", "b"])).toBe("a *** b ***");
+});
+
+test("of a secret that an output was cut through no piece is left, and a fault tells none", () => {
+  const secret = "sk-0123456789";
+  const cut = "\n[… 12 bytes left out …]\n";
+  expect(maskSecrets(`token sk-0123${cut}6789 end ${secret}`, [secret])).toBe(`token ***${cut}*** end ***`);
+  expect(maskSecrets(`token sk-${cut}789 end`, [secret])).toBe(`token sk-${cut}789 end`);
+  expect(maskSecrets("token sk-0123", [secret])).toBe("token sk-0123");
+  const fault = new RlcliError(diagnostic("RL7305", `They said ${secret}.`));
+  expect(withoutSecrets(fault, [secret]).message).toBe("RL7305: They said ***.");
+  expect(withoutSecrets(fault, ["another one"])).toBe(fault);
 });
 
 function copy(task: string, name: string): string {
