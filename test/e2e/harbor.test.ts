@@ -163,6 +163,22 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     expect(listed.tasks.map(({ name }) => name)).toEqual(["hello-file", "partial-credit"]);
   });
 
+  test("apply --smoke comes to the containers: a Dockerfile that does not build is found, and nothing stays", async () => {
+    const { made, own } = project(
+      "smoked",
+      "server: { backend: embedded, model: builtin:tiny }\nruns:\n  agent: { type: rl, environment: smoked, loss: gspo, steps: 100 }\n",
+    );
+    const good = made.run(["apply", "--smoke"]);
+    expect([good.code, good.err]).toEqual([0, expect.stringMatching(/✓ run\.agent: done, step 2, reward 0\.000/)]);
+    writeFileSync(
+      join(made.folder, "tasks/hello-file/environment/Dockerfile"),
+      "FROM rlcli-test/base:1\nRUN echo no luck; exit 42\n",
+    );
+    const bad = made.run(["apply", "--smoke"]);
+    expect([bad.code, bad.err + bad.out]).toEqual([1, expect.stringMatching(/cannot be built[\s\S]*no luck[\s\S]*RL7302/)]);
+    expect(await own()).toEqual([]);
+  });
+
   test("GSPO on builtin:tiny: rewards of containers become a step, and a change of a test is another run", async () => {
     const { made, own } = project(
       "trained",
