@@ -175,7 +175,10 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
       "FROM rlcli-test/base:1\nRUN echo no luck; exit 42\n",
     );
     const bad = made.run(["apply", "--smoke"]);
-    expect([bad.code, bad.err + bad.out]).toEqual([1, expect.stringMatching(/cannot be built[\s\S]*no luck[\s\S]*RL7302/)]);
+    expect([bad.code, bad.err + bad.out]).toEqual([
+      1,
+      expect.stringMatching(/cannot be built[\s\S]*no luck[\s\S]*RL7302/),
+    ]);
     expect(await own()).toEqual([]);
   });
 
