@@ -11,6 +11,7 @@ import { hasRunOutOfMemory } from "./events.ts";
 import { runCommand } from "./exec.ts";
 import { KEPT_NAME, type Labels } from "./labels.ts";
 import type { Command, CommandResult, DownloadLimits, NetworkPolicy, Sandbox, SandboxOrder } from "./sandbox.ts";
+import { LIVE_SCRIPT } from "./scripts.ts";
 import type { TreeEntry } from "./tree.ts";
 
 const API_TIMEOUT_MS = 30_000;
@@ -57,7 +58,11 @@ export class DockerSandbox implements Sandbox {
     await container.start();
     for (;;) {
       const { State, Config } = await container.inspect();
-      if (!State.Running) fail("RL7303", `A container of ${order.image} ended as soon as it was started.`);
+      if (!State.Running)
+        fail(
+          "RL7303",
+          `A container of ${order.image} ended as soon as it was started. Its image needs bash, and an entrypoint that runs what it is given.`,
+        );
       const health = State.Health?.Status;
       if (health === "unhealthy")
         fail("RL7304", `The image ${order.image} has a health check of its own, and it failed.`);
@@ -171,13 +176,13 @@ export class DockerSandbox implements Sandbox {
 
 const NO_LOGS = { Type: "none", Config: {} };
 
-/** The image's entrypoint stays; the command sleeps, so that the container ends by itself and, with AutoRemove, is gone. */
+/** The image's entrypoint stays; the command only waits, so that the container ends by itself and, with AutoRemove, is gone. */
 function creation(name: string, order: SandboxOrder, labels: Labels): Docker.ContainerCreateOptions {
   const { image, env, workdir, cpus, memoryBytes, pids, gpus, network, security, lifetimeMs } = order;
   return {
     name,
     Image: image,
-    Cmd: ["sh", "-c", `sleep ${Math.ceil(lifetimeMs / 1000)}`],
+    Cmd: ["bash", "-c", LIVE_SCRIPT, "rlcli", String(Math.ceil(lifetimeMs / 1000))],
     Env: Object.entries(env).map(([key, value]) => `${key}=${value}`),
     ...(workdir === undefined ? {} : { WorkingDir: workdir }),
     Labels: { ...labels },

@@ -4,6 +4,13 @@
 export const BOOT = 'eval "$RLCLI_SCRIPT"';
 
 /**
+ * The container's own process: waits $1 seconds, without a child, and deaf to all but SIGKILL, so that an agent's `pkill sleep` or
+ * `kill -TERM -1` does not end the container. One line, since it stands in every list of processes.
+ */
+export const LIVE_SCRIPT =
+  "trap '' TERM INT HUP QUIT USR1 USR2; exec 3<> <(:); until ((SECONDS >= $1)); do read -rt $(($1 - SECONDS)) -u 3; done";
+
+/**
  * Runs RLCLI_COMMAND in RLCLI_CWD, with its streams through readers that outlive it. A server that the command leaves behind thus
  * keeps a place to write to; the end of the command is told by a mark (RLCLI_MARK) behind all that it wrote, not by the streams'
  * end, which such a server delays. Behind the mark stand the exit code and how many processes of the container the kernel has killed for
