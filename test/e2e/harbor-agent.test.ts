@@ -109,7 +109,7 @@ runs:
     clearInterval(watch);
     if (code !== 0) process.stderr.write(readFileSync(join(project.runFolder("agent"), "log.txt"), "utf8"));
     expect([code, err]).toEqual([0, expect.stringMatching(/run\.agent: done/)]);
-  }, 240_000);
+  }, 600_000);
   afterAll(async () => {
     await project.close();
     await policy.stop();
