@@ -1,8 +1,10 @@
 // How fast does `rlcli import` read a dump of 60,000 OpenAI conversations (about 290 MB), beside jq and the Python importer
 // that came before (which does less: it knows no rule but --min-messages, and leaves out what stands under `choices`)? With
-// LARGE=N also a dump of N conversations (1,040,000 are 5 GB), once, to see whether time and memory stay in proportion. Fresh processes, the order of the variants turned from round to round, medians. Not measured: reading
-// from a cold disk; every file is in memory after the first round, which is thrown away. Set POLYGRAMME_RLCLI to the program
-// of `pip install polygramme-rlcli` in an environment of its own; without it, or without jq, those rows are left out.
+// LARGE=N,M also dumps of so many conversations (300,000 are 1.4 GB, 1,040,000 are 5 GB), once each, to see whether time and
+// memory stay in proportion. Fresh processes, the order of the variants turned from round to round, medians. Not measured:
+// reading from a cold disk; every file is in memory after the first round, which is thrown away. Set POLYGRAMME_RLCLI to the
+// program of `pip install polygramme-rlcli` in an environment of its own; without it, or without jq, those rows are left out.
+// NOTE says what else there is to know about the machine at the time.
 // Also what redaction finds in a corpus of made-up texts. Writes results/import.json.
 import { spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdtempSync, openSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -71,6 +73,7 @@ function measureSpeed(megabytes) {
     return {
       name,
       medianSeconds: seconds,
+      medianProcessorSeconds: median(samples[k].map((s) => s.processorSeconds)),
       megabytesPerSecond: Math.round(megabytes / seconds),
       ...(base ? { timesThePythonImporter: Math.round((base / seconds) * 100) / 100 } : {}),
       memoryMiB: Math.max(...samples[k].map((s) => s.memoryMiB)),
@@ -79,12 +82,12 @@ function measureSpeed(megabytes) {
   });
 }
 
-/** Once over a dump so many times as large; rows go to no disk. */
+/** Once over a dump of another size. */
 async function measureLarge(conversations) {
   const path = join(folder, "large.jsonl");
   await generate(path, conversations);
   const bytes = statSync(path).size;
-  const args = (...rules) => [rlcli, "import", path, "-f", "openai", "-o", "/dev/null", ...rules];
+  const args = (...rules) => [rlcli, "import", path, "-f", "openai", "-o", output, ...rules];
   const runs = [
     { name: "rlcli import", command: [process.execPath, args()] },
     { name: "rlcli import, all rules", command: [process.execPath, args(...ALL_RULES)] },
@@ -132,21 +135,24 @@ try {
   const loadBefore = loadavg()[0];
   const variants = measureSpeed(bytes / 1e6);
   const redaction = measureRedaction();
-  const large = process.env.LARGE ? await measureLarge(Number(process.env.LARGE)) : undefined;
+  const large = [];
+  for (const count of (process.env.LARGE ?? "").split(",").filter(Boolean))
+    large.push(await measureLarge(Number(count)));
   writeReceipt("import", {
     question: "How fast is rlcli import beside jq and the Python importer, and what does redaction find?",
     conversations: CONVERSATIONS,
     bytes,
     rounds: ROUNDS,
+    ...(process.env.NOTE ? { note: process.env.NOTE } : {}),
     loadAverage: { before: loadBefore, after: loadavg()[0] },
     reference: reference && existsSync(reference) ? "polygramme-rlcli 0.1.0" : null,
     variants,
-    ...(large ? { large } : {}),
+    ...(large.length > 0 ? { large } : {}),
     redaction,
   });
   for (const v of variants)
     process.stdout.write(
-      `${v.name.padEnd(42)} ${v.medianSeconds.toFixed(2).padStart(6)} s ${String(v.megabytesPerSecond).padStart(5)} MB/s ${String(v.timesThePythonImporter ?? "").padStart(5)}x ${v.memoryMiB} MiB\n`,
+      `${v.name.padEnd(42)} ${v.medianSeconds.toFixed(2).padStart(6)} s ${String(v.megabytesPerSecond).padStart(5)} MB/s ${String(v.timesThePythonImporter ?? "").padStart(5)}x ${v.medianProcessorSeconds.toFixed(2)} s of processors ${v.memoryMiB} MiB\n`,
     );
   process.stdout.write(
     `redaction: recall ${redaction.recall.toFixed(4)}, precision ${redaction.precision.toFixed(4)}\n`,
