@@ -88,7 +88,19 @@ const conversation = fc.record({ topic: fc.nat(5), turns: fc.integer({ min: 1, m
     messages: Array.from({ length: turns }, (_, i) => [turn("user", `é${topic}.${i}`), turn("assistant", "ok")]).flat(),
   }),
 );
-const line = fc.oneof({ arbitrary: conversation, weight: 6 }, fc.constantFrom("{", "", '{"messages":[]}', "[1"));
+const line = fc.oneof(
+  { arbitrary: conversation.map((text) => Buffer.from(text)), weight: 6 },
+  fc
+    .constantFrom("{", "", " ", '{"messages":[]}', "[1", "\u0000", `"${"x".repeat(300)}"`)
+    .map((text) => Buffer.from(text)),
+  fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes)),
+);
+/** What stands before the first line, and how lines end. */
+const frame = fc.record({
+  mark: fc.constantFrom("", "\ufeff"),
+  end: fc.constantFrom("\n", "\r\n"),
+  last: fc.boolean(),
+});
 const request = fc.record({
   dedupe: fc.constantFrom("none" as const, "exact" as const, "prefix" as const),
   limit: fc.option(fc.integer({ min: 1, max: 6 }), { nil: undefined }),
@@ -98,12 +110,21 @@ const request = fc.record({
 
 test("files in and out give what streams give", async () => {
   await fc.assert(
-    fc.asyncProperty(fc.array(line, { maxLength: 14 }), request, async (lines, { dedupe, limit, sample, size }) => {
-      const bytes = Buffer.from(lines.join("\n"));
+    fc.asyncProperty(fc.array(line, { maxLength: 14 }), request, frame, async (lines, asked, { mark, end, last }) => {
+      const { dedupe, limit, sample, size } = asked;
+      const ended = lines.flatMap((l, i) => (i < lines.length - 1 || last ? [l, Buffer.from(end)] : [l]));
+      const bytes = Buffer.concat([Buffer.from(mark), ...ended]);
       writeFileSync(path, bytes);
       const given: ConvertRequest = {
         format: undefined,
-        options: { min_messages: 2, dedupe, ...(limit ? { limit } : {}), ...(sample ? { sample } : {}) },
+        options: {
+          min_messages: 2,
+          max_line_bytes: 250,
+          redact: {},
+          dedupe,
+          ...(limit ? { limit } : {}),
+          ...(sample ? { sample } : {}),
+        },
         threads: 0,
       };
       const streamed = new Tally();
@@ -120,11 +141,14 @@ test("files in and out give what streams give", async () => {
         closeSync(fd);
       }
       expect(readFileSync(out, "utf8")).toBe(Buffer.concat(rows).toString());
-      expect(placed.statistics()).toEqual(streamed.statistics());
+      const counts = placed.statistics();
+      expect(counts).toEqual(streamed.statistics());
+      const dropped = Object.values(counts.dropped).reduce((sum, count) => sum + count, 0);
+      if (!limit) expect(counts.rows + dropped).toBe(counts.lines);
     }),
-    { numRuns: 400 },
+    { numRuns: 300 },
   );
-});
+}, 240_000);
 
 test("rows of several sources, some of which wait, stand in their order", async () => {
   const log = (name: string, format: object[]) => {
@@ -155,3 +179,31 @@ test("rows of several sources, some of which wait, stand in their order", async 
   expect(questions).toEqual(["first", "on", "other", "last"]);
   expect(tally.rows).toBe(4);
 });
+
+test("threads, which take blocks in turn with the main one, change nothing of a file", async () => {
+  const lines = Array.from({ length: 24_000 }, (_, i) =>
+    i % 6000 === 5999
+      ? `{"broken": ${i}`
+      : JSON.stringify({
+          model: "m",
+          messages: [
+            turn("user", `${i % 9000} é ${"x".repeat(200)}`),
+            turn("assistant", `mail a${i % 50}@example.org`),
+          ],
+        }),
+  );
+  writeFileSync(path, `${lines.join("\n")}\n`);
+  const outputs: { rows: string; statistics: unknown }[] = [];
+  for (const threads of [0, 2]) {
+    const tally = new Tally();
+    const out = join(folder, "threads.jsonl");
+    const fd = openSync(out, "w+");
+    const given = { format: undefined, options: { min_messages: 2, redact: {} }, threads };
+    for await (const _ of convertInto(fd, [openSource({ name: path, path })], given, tally));
+    closeSync(fd);
+    outputs.push({ rows: readFileSync(out, "utf8"), statistics: tally.statistics() });
+  }
+  expect(outputs[1]?.rows === outputs[0]?.rows).toBe(true);
+  expect(outputs[1]?.statistics).toEqual(outputs[0]?.statistics);
+  expect(outputs[0]?.statistics).toMatchObject({ lines: 24_000, dropped: { "JSON breaks off": 4 } });
+}, 120_000);
