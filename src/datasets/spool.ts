@@ -32,6 +32,15 @@ interface Batch extends Omit<SpooledRows, "rows" | "rowLines" | "keys"> {
   readonly first: number;
 }
 
+/** Rows of one batch that follow each other in the ledger. */
+interface Stretch {
+  readonly batch: Batch;
+  /** Number of the first. */
+  readonly row: number;
+  /** `WORDS` for each. */
+  readonly words: Uint32Array;
+}
+
 /** What becomes of a row. */
 const FATES = ["kept", "the beginning of a longer conversation", "equal to an earlier row", "not in the sample"];
 const [KEPT, BEGINNING, EQUAL, NOT_DRAWN] = [0, 1, 2, 3];
@@ -63,9 +72,13 @@ export class Spool {
     const ledger = new Uint32Array(rowLines.length * WORDS);
     const words = keys && new Uint32Array(keys.wholes.buffer, keys.wholes.byteOffset, keys.wholes.length * 2);
     let start = 0;
-    for (const [i, line] of rowLines.entries()) {
+    for (let i = 0; i < rowLines.length; i += 1) {
       const end = rows.indexOf(10, start) + 1;
-      ledger.set([words?.[2 * i] ?? 0, words?.[2 * i + 1] ?? 0, end - start, line], i * WORDS);
+      const at = i * WORDS;
+      ledger[at] = words?.[2 * i] ?? 0;
+      ledger[at + 1] = words?.[2 * i + 1] ?? 0;
+      ledger[at + 2] = end - start;
+      ledger[at + 3] = rowLines[i] as number;
       start = end;
     }
     this.#ledger.append(ledger);
@@ -83,10 +96,12 @@ export class Spool {
     const fates = this.#choose();
     // What stands before the first row to go stays where it is.
     let [rows, end] = [0, 0];
-    for (const { row, length } of this.#entries()) {
-      if (fates[row] !== KEPT || row >= limit) break;
-      [rows, end] = [row + 1, end + length];
-    }
+    settled: for (const { words } of this.#stretches())
+      for (let at = 0; at < words.length; at += WORDS) {
+        if (fates[rows] !== KEPT || rows >= limit) break settled;
+        rows += 1;
+        end += words[at + 2] as number;
+      }
     yield rows;
     if (end < this.#rows.size)
       for (const more of this.#kept(fates, drop, limit - rows, rows, end)) {
@@ -103,25 +118,27 @@ export class Spool {
     let [chunk, at] = [Buffer.alloc(0), 0];
     let [start, count] = [0, 0];
     const chunks = this.#rows.chunks(from);
-    for (const { row, batch, length, line } of this.#entries()) {
-      if (row < first) continue;
-      while (at + length > chunk.length) {
-        if (count > 0) yield { rows: chunk.subarray(start, at), count };
-        const next = chunks.next();
-        if (next.done) return;
-        chunk = at < chunk.length ? Buffer.concat([chunk.subarray(at), next.value]) : next.value;
-        [start, at, count] = [0, 0, 0];
+    for (const { batch, row, words } of this.#stretches())
+      for (let i = Math.max(0, first - row); i * WORDS < words.length; i += 1) {
+        const length = words[i * WORDS + 2] as number;
+        while (at + length > chunk.length) {
+          if (count > 0) yield { rows: chunk.subarray(start, at), count };
+          const next = chunks.next();
+          if (next.done) return;
+          chunk = at < chunk.length ? Buffer.concat([chunk.subarray(at), next.value]) : next.value;
+          [start, at, count] = [0, 0, 0];
+        }
+        const fate = fates[row + i] as number;
+        if (fate === KEPT && left > 0) {
+          [count, left] = [count + 1, left - 1];
+        } else {
+          if (count > 0) yield { rows: chunk.subarray(start, at), count };
+          [start, count] = [at + length, 0];
+          if (fate !== KEPT)
+            drop(FATES[fate] as string, batch.file, batch.lineBefore + (words[i * WORDS + 3] as number));
+        }
+        at += length;
       }
-      const fate = fates[row] as number;
-      if (fate === KEPT && left > 0) {
-        [count, left] = [count + 1, left - 1];
-      } else {
-        if (count > 0) yield { rows: chunk.subarray(start, at), count };
-        [start, count] = [at + length, 0];
-        if (fate !== KEPT) drop(FATES[fate] as string, batch.file, batch.lineBefore + line);
-      }
-      at += length;
-    }
     if (count > 0) yield { rows: chunk.subarray(start, at), count };
   }
 
@@ -144,10 +161,14 @@ export class Spool {
         if ((words[i + 1] as number) % parts === part) beginnings.addWords(words[i] as number, words[i + 1] as number);
     }
     const seen = new KeySet();
-    for (const { row, batch, low, high } of this.#entries()) {
-      if (batch.dedupe === "none" || high % parts !== part) continue;
-      if (batch.dedupe === "prefix" && beginnings.hasWords(low, high)) fates[row] = BEGINNING;
-      else if (!seen.addWords(low, high)) fates[row] = EQUAL;
+    for (const { batch, row, words } of this.#stretches()) {
+      if (batch.dedupe === "none") continue;
+      for (let i = 0; i * WORDS < words.length; i += 1) {
+        const [low, high] = [words[i * WORDS] as number, words[i * WORDS + 1] as number];
+        if (high % parts !== part) continue;
+        if (batch.dedupe === "prefix" && beginnings.hasWords(low, high)) fates[row + i] = BEGINNING;
+        else if (!seen.addWords(low, high)) fates[row + i] = EQUAL;
+      }
     }
   }
 
@@ -156,11 +177,13 @@ export class Spool {
     const seed = this.#options.seed ?? 0;
     const ranks = new BigUint64Array(this.#count);
     let candidates = 0;
-    for (const { row, low, high } of this.#entries()) {
-      if (fates[row] !== KEPT) continue;
-      ranks[candidates] = keyOf(`${seed}:${(BigInt(high) << 32n) | BigInt(low)}`);
-      candidates += 1;
-    }
+    for (const { row, words } of this.#stretches())
+      for (let i = 0; i * WORDS < words.length; i += 1) {
+        if (fates[row + i] !== KEPT) continue;
+        const [low, high] = [words[i * WORDS] as number, words[i * WORDS + 1] as number];
+        ranks[candidates] = keyOf(`${seed}:${(BigInt(high) << 32n) | BigInt(low)}`);
+        candidates += 1;
+      }
     if (candidates <= size) return;
     const sorted = ranks.slice(0, candidates).sort();
     const last = sorted[size - 1] as bigint;
@@ -177,21 +200,19 @@ export class Spool {
     }
   }
 
-  *#entries() {
+  /** The ledger, from its beginning. */
+  *#stretches(): Generator<Stretch> {
     let row = 0;
     let batchAt = 0;
     for (const chunk of this.#ledger.chunks()) {
-      const words = wordsOf(chunk);
-      for (let i = 0; i < words.length; i += WORDS, row += 1) {
+      const all = wordsOf(chunk);
+      for (let from = 0; from < all.length; ) {
         while ((this.#batches[batchAt + 1]?.first ?? Number.POSITIVE_INFINITY) <= row) batchAt += 1;
-        yield {
-          row,
-          batch: this.#batches[batchAt] as Batch,
-          low: words[i] as number,
-          high: words[i + 1] as number,
-          length: words[i + 2] as number,
-          line: words[i + 3] as number,
-        };
+        const rows = (this.#batches[batchAt + 1]?.first ?? this.#count) - row;
+        const words = all.subarray(from, from + rows * WORDS);
+        yield { batch: this.#batches[batchAt] as Batch, row, words };
+        from += words.length;
+        row += words.length / WORDS;
       }
     }
   }
