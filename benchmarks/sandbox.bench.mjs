@@ -11,6 +11,7 @@
 //
 //   node benchmarks/sandbox.bench.mjs [--check]    needs a Docker daemon; --check fails where a bound is missed
 import { execFile, spawnSync } from "node:child_process";
+import { setMaxListeners } from "node:events";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
@@ -206,7 +207,8 @@ async function many(count, work) {
 async function trials() {
   const { task } = loadTask(TASK);
   const limited = await openDocker({ ...labels, concurrency: AT_ONCE });
-  const signal = new AbortController().signal;
+  const { signal } = new AbortController();
+  setMaxListeners(0, signal);
   const settings = {
     memoryBytes: order.memoryBytes,
     pids: order.pids,
