@@ -163,7 +163,9 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     expect(listed.tasks.map(({ name }) => name)).toEqual(["hello-file", "partial-credit"]);
   });
 
-  test("apply --smoke comes to the containers: a Dockerfile that does not build is found, and nothing stays", async () => {
+  test("apply --smoke comes to the containers: a Dockerfile that does not build is found, and nothing stays", {
+    timeout: 240_000,
+  }, async () => {
     const { made, own } = project(
       "smoked",
       "server: { backend: embedded, model: builtin:tiny }\nruns:\n  agent: { type: rl, environment: smoked, loss: gspo, steps: 100 }\n",

@@ -118,17 +118,23 @@ describe.skipIf(!docker)("edge cases on a Docker daemon (skipped where none runs
     }
   });
 
-  test.skipIf(!process.env.RLCLI_TEST_ALL)("a hundred trials in a row leave nothing and hold nothing", async () => {
-    const folder = task("hundred", {});
-    const held = () => process.getActiveResourcesInfo().filter((name) => /TCP|Pipe|Process|FS/.test(name)).length;
-    const open = () => readdirSync("/proc/self/fd").length;
-    await run(folder);
-    const before = { held: held(), open: open() };
-    for (let trial = 0; trial < 100; trial += 1) expect((await run(folder)).task).toEqual({ reward: 1 });
-    expect(held()).toBeLessThanOrEqual(before.held + 4);
-    expect(open()).toBeLessThanOrEqual(before.open + 8);
-    expect(await leftovers(docker!, "edges.test")).toEqual(NOTHING);
-  });
+  test.skipIf(!process.env.RLCLI_TEST_ALL)(
+    "a hundred trials in a row leave nothing and hold nothing",
+    {
+      timeout: 900_000,
+    },
+    async () => {
+      const folder = task("hundred", {});
+      const held = () => process.getActiveResourcesInfo().filter((name) => /TCP|Pipe|Process|FS/.test(name)).length;
+      const open = () => readdirSync("/proc/self/fd").length;
+      await run(folder);
+      const before = { held: held(), open: open() };
+      for (let trial = 0; trial < 100; trial += 1) expect((await run(folder)).task).toEqual({ reward: 1 });
+      expect(held()).toBeLessThanOrEqual(before.held + 4);
+      expect(open()).toBeLessThanOrEqual(before.open + 8);
+      expect(await leftovers(docker!, "edges.test")).toEqual(NOTHING);
+    },
+  );
 
   test.each([
     ["with nohup", "nohup nc -l -p 8080 -e echo alive &"],
