@@ -4,6 +4,7 @@ import type { JournalEntry, MetricsLine } from "../run-record.ts";
 import type { PassResult } from "../tinker/data.ts";
 import type { Future, Pending } from "../tinker/future.ts";
 import { type Batch, batchLoss, buildBatch, wireLoss } from "./batch.ts";
+import { checkDivergence, gradNormOf } from "./divergence.ts";
 import { type Gradient, planGradient, requestCounts, sendGradient } from "./gradient.ts";
 import type { Lineage } from "./lineage.ts";
 import { WORK_LIMIT_MS } from "./run.ts";
@@ -104,15 +105,8 @@ export async function awaitStep(run: SupervisedRun, sent: SentStep): Promise<Ste
   const metrics = await sent.update.result(waiting);
   run.at("step:results");
   const loss = batchLoss(sent.batch.data, [result]);
-  const gradNorm = Object.entries(metrics).find(([name]) => /(^|[/.])grad_norm(:|$)/.test(name))?.[1];
-  if (!Number.isFinite(loss) || (gradNorm !== undefined && !Number.isFinite(gradNorm))) {
-    const what = Number.isFinite(loss) ? `gradient norm is ${gradNorm}` : `loss is ${loss}`;
-    fail(
-      "RL8004",
-      `The ${what} at step ${sent.step} of ${run.order.address}: training has diverged and stops here. Lower learning_rate, warm it up, or set optimizer.grad_clip_norm. Checkpoints before this step are kept.`,
-      { address: run.order.address },
-    );
-  }
+  const gradNorm = gradNormOf(metrics);
+  checkDivergence(run.order, sent.step, { loss, gradNorm });
   return { loss, ...(gradNorm === undefined ? {} : { gradNorm }) };
 }
 

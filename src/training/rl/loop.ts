@@ -12,6 +12,7 @@ import type { MetricsLine } from "../../run-record.ts";
 import { SERVER_TRAITS } from "../../tinker/quirks.ts";
 import { wireLoss } from "../batch.ts";
 import { Clock } from "../clock.ts";
+import { checkDivergence, gradNormOf } from "../divergence.ts";
 import type { Lineage } from "../lineage.ts";
 import { prune, saveCheckpoint } from "../save.ts";
 import { AheadSampling } from "./ahead.ts";
@@ -108,7 +109,7 @@ class RlLoop {
     let sent: SentRlStep;
     try {
       sent = await sendStep(context, step, sampled);
-      checkLosses(context, step);
+      checkLosses(context, step, sent.groups);
     } finally {
       sampled.close();
     }
@@ -140,7 +141,7 @@ class RlLoop {
   /** Waits for the server's results. Fails with RL8004 where the loss or the gradient is not a number. */
   async #await({ step, parts, updates }: SentRlStep) {
     const { run } = this.#context;
-    const { settings, address } = run.order;
+    const { settings } = run.order;
     const waiting = this.#context.waiting(`the server's result of step ${step}`);
     const computed = [];
     for (const { data, pass } of parts) computed.push({ data, result: await pass.result(waiting) });
@@ -148,11 +149,7 @@ class RlLoop {
     for (const update of updates) gradNorm = gradNormOf(await update.result(waiting)) ?? gradNorm;
     run.at("step:results");
     const { loss, values } = measureParts(wireLoss(settings.loss), computed);
-    if (!Number.isFinite(loss) || (gradNorm !== undefined && !Number.isFinite(gradNorm))) {
-      const what = Number.isFinite(loss) ? `gradient norm is ${gradNorm}` : `loss is ${loss}`;
-      const detail = `The ${what} at step ${step} of ${address}: training has diverged and stops here. Lower learning_rate, warm it up, or set optimizer.grad_clip_norm. Checkpoints before this step are kept.`;
-      fail("RL8004", detail, { address });
-    }
+    checkDivergence(run.order, step, { loss, gradNorm });
     return { loss, values, gradNorm };
   }
 
@@ -236,8 +233,4 @@ const nonZero = (values: Float32Array): number => values.reduce((count, value) =
 function clientSeconds(since: NodeJS.CpuUsage): number {
   const { user, system } = process.cpuUsage(since);
   return (user + system) / 1e6;
-}
-
-function gradNormOf(metrics: Readonly<Record<string, number>>): number | undefined {
-  return Object.entries(metrics).find(([name]) => /(^|[/.])grad_norm(:|$)/.test(name))?.[1];
 }

@@ -112,18 +112,20 @@ async function withReference(context: RlContext, attempts: readonly Attempt[]): 
  * Stops the run where more of a step was lost than is tolerated. What was lost is then taken out of the step's file, so that a
  * resumed run tries it again.
  */
-export function checkLosses({ run }: RlContext, step: number): readonly LostRollout[] {
+export function checkLosses({ run }: RlContext, step: number, groups: readonly JudgedGroup[]): void {
+  const { max_failure_rate } = run.rl;
+  const lostCount = groups.reduce((sum, group) => sum + group.lost, 0);
+  const count = groups.reduce((sum, { rollouts }) => sum + rollouts.length, lostCount);
+  if (lostCount <= max_failure_rate * count) return;
   const attempts = readRollouts(run.deps.folder, step);
   const lost = attempts.filter(isLost);
-  const { max_failure_rate } = run.rl;
-  if (attempts.length === 0 || lost.length <= max_failure_rate * attempts.length) return lost;
   const faulty = new Set(lost.map(({ group }) => group));
   const kept = toLines(attempts.filter(({ group }) => !faulty.has(group)));
   const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...kept].map((line) => `${JSON.stringify(line)}\n`);
   writeFileWhole(rolloutPath(run.deps.folder, step), lines.join(""));
   const share = Math.round((100 * lost.length) / attempts.length);
   const detail = `${lost.length} of the ${attempts.length} answers of step ${step} (${share} %) were lost to faults; max_failure_rate of ${run.order.address} tolerates ${Math.round(100 * max_failure_rate)} %. Most often: ${mostFrequent(lost)}`;
-  return fail("RL8101", detail, { address: run.order.address });
+  fail("RL8101", detail, { address: run.order.address });
 }
 
 /** The fault that most were lost to, in its own words. */
