@@ -14,7 +14,7 @@ export function median(values) {
 
 /** Writes results/NAME.json: what was asked, by which command, on which machine, and the raw values in `body`. */
 export function writeReceipt(name, body) {
-  const { version, dependencies } = JSON.parse(readFileSync(`${root}package.json`, "utf8"));
+  const { version, devDependencies } = JSON.parse(readFileSync(`${root}package.json`, "utf8"));
   const receipt = {
     formatVersion: 1,
     command: `node benchmarks/${name}.bench.mjs`,
@@ -28,7 +28,7 @@ export function writeReceipt(name, body) {
       cores: cpus().length,
       memoryGiB: Math.round(totalmem() / 2 ** 30),
     },
-    dependencies: Object.fromEntries(["@jax-js/jax", "yaml"].map((key) => [key, dependencies[key]])),
+    dependencies: Object.fromEntries(["@jax-js/jax", "yaml"].map((key) => [key, devDependencies[key]])),
     ...body,
   };
   writeFileSync(`${root}benchmarks/results/${name}.json`, `${JSON.stringify(receipt, null, 2)}\n`);

@@ -711,6 +711,11 @@ export const CODES = table({
     explanation:
       "A file could not be read or written: the disk is full, the folder is read-only or belongs to another user, or a file stands where a folder is needed. The message names the call and the path. What was saved before is kept; mend it and run the command again.",
   },
+  RL9011: {
+    summary: "Optional package is not installed",
+    explanation:
+      "What the spec asks for needs a package that rlcli does not bring to everyone, or that was left out by `npm install --omit=optional`. The message names it with the version to install. Nothing was started; run the command again afterwards.",
+  },
 });
 
 export type DiagnosticCode = keyof typeof CODES;

@@ -1,5 +1,5 @@
 /** What the client takes and gives: typed arrays instead of lists, names instead of wire fields. */
-import type { TopK } from "./proto/sample.ts";
+import type { TopK } from "./proto/topk.ts";
 
 /** A picture within an input, for servers whose model sees. */
 export interface InputImage {

@@ -27,7 +27,7 @@ export type { CallOptions, Future, Pending, ResultOptions } from "./future.ts";
 export type { GateTimes } from "./gate.ts";
 export type { PassOptions, SaveOptions, SeqOptions, TrainingModel } from "./model.ts";
 export { type CheckpointPath, formatCheckpointPath, parseCheckpointPath } from "./paths.ts";
-export { type TopK, topkRow } from "./proto/sample.ts";
+export { type TopK, topkRow } from "./proto/topk.ts";
 export { type CleanModel, createCleanModel } from "./quirks/gradients.ts";
 export { type ServerFamily, serverFamily, serverKind } from "./quirks/probe.ts";
 export { planStep, type StepPlan } from "./quirks/reduction.ts";

@@ -1,8 +1,9 @@
 /** Protobuf at the fake server's edge: it works on the JSON forms inside. */
 import { decodePassMessage } from "../../src/tinker/proto/request.ts";
 import { encodePassOutput } from "../../src/tinker/proto/result.ts";
-import { encodeSampleMessage, topkOf } from "../../src/tinker/proto/sample.ts";
+import { encodeSampleMessage } from "../../src/tinker/proto/sample.ts";
 import { tensorOf } from "../../src/tinker/proto/tensor.ts";
+import { topkOf } from "../../src/tinker/proto/topk.ts";
 
 /** The JSON body that means the same as a ForwardBackwardRequest. */
 export function readPassBody(bytes: Uint8Array): Record<string, any> {

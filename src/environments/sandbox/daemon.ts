@@ -2,8 +2,9 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import Docker from "dockerode";
+import type Docker from "dockerode";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { importOptional } from "../../optional.ts";
 import { Tunnel } from "./tunnel.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,20 +26,22 @@ export interface Connection {
 
 /**
  * `unix:///path`, `tcp://host:port` (with certificates of DOCKER_CERT_PATH where DOCKER_TLS_VERIFY is set) or
- * `ssh://user@host:port/path/of/socket`, of which only the host is needed. Fails with RL7301.
+ * `ssh://user@host:port/path/of/socket`, of which only the host is needed. Fails with RL7301, and with RL9011
+ * where the client for Docker is not installed.
  */
 export async function connectDaemon(host: string | undefined, env: Environment): Promise<Connection> {
   const address = host ?? env.DOCKER_HOST ?? `unix://${DEFAULT_SOCKET}`;
+  const { default: Client } = await importOptional("dockerode", "Sandboxes", () => import("dockerode"));
   const direct = (docker: Docker): Connection => ({ docker, address, revive: async () => {}, close: () => {} });
   const path = /^unix:\/\/(.*)$/.exec(address)?.[1];
-  if (path !== undefined) return direct(new Docker({ socketPath: path }));
+  if (path !== undefined) return direct(new Client({ socketPath: path }));
   if (!URL.canParse(address) || new URL(address).hostname === "")
     fail("RL7301", `\`${address}\` is no address of a Docker daemon, such as unix:///var/run/docker.sock.`);
   const url = new URL(address);
-  if (url.protocol === "ssh:") return connectBySsh(url, address, env);
+  if (url.protocol === "ssh:") return connectBySsh(Client, url, address, env);
   const isTls = Boolean(env.DOCKER_TLS_VERIFY) || url.protocol === "https:";
   return direct(
-    new Docker({
+    new Client({
       host: url.hostname,
       port: Number(url.port || (isTls ? 2376 : 2375)),
       protocol: isTls ? "https" : "http",
@@ -47,7 +50,7 @@ export async function connectDaemon(host: string | undefined, env: Environment):
   );
 }
 
-async function connectBySsh(url: URL, address: string, env: Environment): Promise<Connection> {
+async function connectBySsh(Client: typeof Docker, url: URL, address: string, env: Environment): Promise<Connection> {
   const { username, hostname, port, pathname } = url;
   const tunnel = new Tunnel(
     {
@@ -63,7 +66,7 @@ async function connectBySsh(url: URL, address: string, env: Environment): Promis
     tunnel.close();
     throw error;
   }
-  const docker = new Docker({ socketPath: tunnel.socketPath });
+  const docker = new Client({ socketPath: tunnel.socketPath });
   return { docker, address, revive: () => tunnel.open(), close: () => tunnel.close() };
 }
 

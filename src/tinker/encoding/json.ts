@@ -3,7 +3,7 @@ import type { Datum, OutputArray, PassResult, SampleResult } from "../data.ts";
 import type { PassRequest } from "../encoding.ts";
 import { chunksOf, inputLength, type ModelInput, tensorShape } from "../input.ts";
 import type { InputChunk } from "../proto/request.ts";
-import { topkOf } from "../proto/sample.ts";
+import { topkOf } from "../proto/topk.ts";
 import type { WireDatum, WireInput, WirePass, WirePassResult, WireSample, WireTensor } from "../wire.ts";
 
 export function encodeJson(value: unknown): Uint8Array {

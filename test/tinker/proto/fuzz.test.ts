@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decodePassMessage, encodePassMessage } from "../../../src/tinker/proto/request.ts";
 import { decodePassOutput, encodePassOutput } from "../../../src/tinker/proto/result.ts";
-import { decodeSampleMessage, encodeSampleMessage, topkOf } from "../../../src/tinker/proto/sample.ts";
+import { decodeSampleMessage, encodeSampleMessage } from "../../../src/tinker/proto/sample.ts";
 import { denseValues, elementsOf, tensorOf } from "../../../src/tinker/proto/tensor.ts";
 import {
   type ArrayRecordSchema,
@@ -15,6 +15,7 @@ import {
   SparseCsrSchema,
   TensorSchema,
 } from "../../../src/tinker/proto/tinker.gen.ts";
+import { topkOf } from "../../../src/tinker/proto/topk.ts";
 import { decodedValue } from "./plain.ts";
 
 const fixture = (file: string, key: string) =>

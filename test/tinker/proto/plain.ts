@@ -2,8 +2,9 @@
 import type { Decoded } from "../../../src/tinker/proto/decoded.ts";
 import type { InputChunk, PassMessage, Provenance } from "../../../src/tinker/proto/request.ts";
 import type { PassOutput } from "../../../src/tinker/proto/result.ts";
-import { type SampleMessage, type TopK, topkRow } from "../../../src/tinker/proto/sample.ts";
+import type { SampleMessage } from "../../../src/tinker/proto/sample.ts";
 import type { TensorData } from "../../../src/tinker/proto/tensor.ts";
+import { type TopK, topkRow } from "../../../src/tinker/proto/topk.ts";
 
 export function decodedValue<T>(decoded: Decoded<T>): T {
   if (!decoded.ok) throw new Error(decoded.error);

@@ -1,8 +1,9 @@
 /** Protobuf bodies and results, through the codecs that the client has too. */
 import { decodePassMessage, type InputChunk, type PassMessage } from "../../../tinker/proto/request.ts";
 import { encodePassOutput } from "../../../tinker/proto/result.ts";
-import { encodeSampleMessage, topkOf } from "../../../tinker/proto/sample.ts";
+import { encodeSampleMessage } from "../../../tinker/proto/sample.ts";
 import { type TensorData, tensorOf } from "../../../tinker/proto/tensor.ts";
+import { topkOf } from "../../../tinker/proto/topk.ts";
 import type { Matrix, PromptScores } from "../prompt.ts";
 import type { SampledSequence, SampleResult } from "../sampler.ts";
 import type { PassResult } from "../trainer.ts";
