@@ -2,10 +2,12 @@
  * The table of commands. Registering one is cheap; its module is imported when it runs, so that start-up pays only for
  * what it uses.
  */
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
+import type { InitFlags } from "./commands/init.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
-import { bindSpecOptions, type SpecOptions } from "./options.ts";
-import { DATA_COMMANDS } from "./register/data.ts";
+import { TEMPLATE_NAMES } from "./init/templates.ts";
+import { bindSpecOptions, repeat, type SpecOptions } from "./options.ts";
+import { DATA_COMMANDS, FORMAT_NAMES } from "./register/data.ts";
 import { registerEnv } from "./register/env.ts";
 import { LOOK_COMMANDS } from "./register/look.ts";
 import { RL_COMMANDS } from "./register/rl.ts";
@@ -20,10 +22,26 @@ const registerInit: Register = (program, run) => {
   program
     .command("init")
     .summary("start a new spec from a template")
-    .description("Writes a new spec and its data from a template. Never overwrites a file.")
+    .description(
+      "Writes a new spec and its data from a template. Asks on a terminal what the options do not say; looks for GPUs, for Docker and for logs in the folder. Never overwrites a file.",
+    )
     .argument("[dir]", "folder to write to", ".")
-    .option("--template <name>", "template to copy", "quickstart")
-    .action((dir: string, options: { template: string }) =>
+    .addOption(new Option("--template <name>", "what to start from (default: quickstart)").choices(TEMPLATE_NAMES))
+    .option("--name <project>", "name of the project (default: the folder's)")
+    .option("--model <model>", "builtin:tiny, a model folder or a hub name")
+    .addOption(
+      new Option("--backend <backend>", "what trains (default: fsdp where there are GPUs, else embedded)").choices([
+        "embedded",
+        "jax",
+        "fsdp",
+        "megatron",
+      ]),
+    )
+    .addOption(new Option("--base-url <url>", "a Tinker server that already runs").conflicts("backend"))
+    .option("--logs <file>", "sft-from-traces: logs to learn from, a file or a glob; may be repeated", repeat)
+    .addOption(new Option("--format <format>", "sft-from-traces: form of the logs").choices(FORMAT_NAMES))
+    .option("-y, --yes", "ask nothing: take what was found")
+    .action((dir: string, options: InitFlags) =>
       run(async (context) => (await import("./commands/init.ts")).init(context, dir, options)),
     );
 };

@@ -8,6 +8,8 @@ function quoted(message: string): string {
   return /'([^']*)'/.exec(message)?.[1] ?? "";
 }
 
+const quotedAll = (message: string): string[] => [...message.matchAll(/'([^']*)'/g)].map(([, text]) => text ?? "");
+
 /** The command that the arguments reach: `serve start --prot` → `serve start`. */
 function reachedCommand(program: Command, argv: readonly string[]): Command {
   let at = program;
@@ -66,6 +68,12 @@ export function usageDiagnostic(program: Command, argv: readonly string[], error
         "or",
       );
       return diagnostic("RL9003", `\`${fullName(command)}\` needs a command after it: ${names}.`);
+    }
+    case "commander.invalidArgument": {
+      const [option, given] = quotedAll(message);
+      const choices = command.options.find(({ flags }) => flags === option)?.argChoices ?? [];
+      const hint = didYouMean(given ?? "", choices) || ` ${help} shows how it is used.`;
+      return diagnostic("RL9003", `\`${fullName(command)}\`: ${message}.${hint}`);
     }
     case "commander.excessArguments":
       return diagnostic("RL9003", `\`${fullName(command)}\` takes ${arity(command)}. ${help} shows how it is used.`);

@@ -37,7 +37,7 @@ export async function examineMachine(env: Env, python: string): Promise<Machine>
     reportGpus(),
     uvPath === undefined ? undefined : firstLine(uvPath, ["--version"]),
     uvPath === undefined ? firstLine("python3", ["--version"]) : pythonOf(uvPath, python),
-    firstLine("docker", ["version", "--format", "{{.Server.Version}}"]),
+    dockerVersion(),
     Promise.all(PORTS.map(async (port) => ({ port, isFree: await isFree(port) }))),
   ]);
   const version = (text: string) => text.replace(/^\D+/, "").split(" ")[0] as string;
@@ -53,6 +53,10 @@ export async function examineMachine(env: Env, python: string): Promise<Machine>
     ...(docker === undefined ? {} : { docker }),
   };
 }
+
+/** Of the daemon that answers here; undefined where none does. */
+export const dockerVersion = (): Promise<string | undefined> =>
+  firstLine("docker", ["version", "--format", "{{.Server.Version}}"]);
 
 /** Downloads nothing. */
 async function pythonOf(uv: string, wanted: string): Promise<string | undefined> {

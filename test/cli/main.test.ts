@@ -179,28 +179,6 @@ describe("explain", () => {
   });
 });
 
-describe("init", () => {
-  test("writes a spec that is valid, and never overwrites", async () => {
-    const first = await rlcli(["init", "fresh"]);
-    expect(first.exitCode).toBe(0);
-    expect(first.stdout).toContain("cd fresh");
-    expect((await rlcli(["-C", "fresh", "validate"])).exitCode).toBe(0);
-    expect(readFileSync(join(folder, "fresh", ".gitignore"), "utf8")).toBe(".rlcli/\n");
-    writeFileSync(join(folder, "fresh", "rlcli.yaml"), "mine");
-    const second = await rlcli(["init", "fresh"]);
-    expect(second.exitCode).toBe(1);
-    expect(second.stderr).toContain("error[RL9004]");
-    expect(readFileSync(join(folder, "fresh", "rlcli.yaml"), "utf8")).toBe("mine");
-  });
-
-  test("a folder that cannot be made", async () => {
-    writeFileSync(join(folder, "plain"), "");
-    const { exitCode, stderr } = await rlcli(["init", "plain/x"]);
-    expect(exitCode).toBe(1);
-    expect(stderr).toContain("error[RL9007]");
-  });
-});
-
 describe("the frame", () => {
   test("a reader that goes away is no fault", async () => {
     const { exitCode, stderr } = await execa(

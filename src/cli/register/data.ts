@@ -5,7 +5,18 @@ import type { RenderFlags } from "../commands/render.ts";
 import { anyNumber, bindSpecOptions, repeat, shareBelowOne, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
-const FORMAT_NAMES = ["auto", "messages", "openai", "anthropic", "langsmith", "litellm", "langfuse", "otel", "alpaca"];
+/** Forms of logs that an import knows by name. */
+export const FORMAT_NAMES = [
+  "auto",
+  "messages",
+  "openai",
+  "anthropic",
+  "langsmith",
+  "litellm",
+  "langfuse",
+  "otel",
+  "alpaca",
+];
 
 const registerImport: Register = (program, run) => {
   const command = program
