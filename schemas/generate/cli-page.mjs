@@ -2,7 +2,8 @@
 
 const cell = (text) => text.replaceAll("|", "\\|").replaceAll("\n", " ");
 
-function optionTable(options) {
+function optionTable(all) {
+  const options = all.filter(({ hidden }) => !hidden);
   if (options.length === 0) return [];
   const rows = options.map((option) => {
     const choices = option.argChoices ? ` (${option.argChoices.map((c) => `\`${c}\``).join(", ")})` : "";
@@ -45,7 +46,8 @@ export function cliPage(program) {
 
 # Commands
 
-\`rlcli COMMAND --help\` prints the same. Exit codes: [exit-codes.md](exit-codes.md).
+\`rlcli COMMAND --help\` prints the same. Exit codes: [exit-codes.md](exit-codes.md). Which flag is which field of a spec, and the flags of
+the Python predecessor: [flags.md](flags.md).
 
 ## Global options
 

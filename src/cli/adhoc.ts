@@ -17,16 +17,26 @@ export interface AdhocSpec {
 }
 
 /**
- * `body` is a spec without its version and project. `identity` is what tells one ad-hoc project from another; paths in it are
- * absolute, since the file does not lie where the user stands.
+ * `body` is a spec without its version and project. `identity` is what tells one ad-hoc project from another, unless a folder is named; paths
+ * are absolute, since the file does not lie where the user stands. Fails with RL9004 where that folder holds a spec of the user's own.
  */
-export function adhocSpec(context: CommandContext, verb: string, body: object, identity: unknown = body): AdhocSpec {
+export function adhocSpec(
+  context: CommandContext,
+  verb: string,
+  body: object,
+  identity: unknown = body,
+  folder = join(context.cwd, ".rlcli", "adhoc", shortDigest(digestJson({ verb, identity }))),
+): AdhocSpec {
   const text = specText(body);
-  const folder = join(context.cwd, ".rlcli", "adhoc", shortDigest(digestJson({ verb, identity })));
   const file = join(folder, "rlcli.yaml");
+  if (existsSync(file) && !readFileSync(file, "utf8").startsWith(ADHOC_HEAD))
+    fail("RL9004", `${file} is a spec that no command wrote. Nothing was changed; give another --log-path.`);
   if (!existsSync(file) || readFileSync(file, "utf8") !== text) writeFileWhole(file, text);
   return { file, text };
 }
+
+/** How such files begin. */
+const ADHOC_HEAD = "rlcli: 1\nproject: adhoc\n";
 
 /** A reference of the spec language, meant as one. */
 export class SpecReference {
@@ -70,7 +80,7 @@ export async function adhocServer(context: CommandContext, { model, baseUrl }: S
     );
   }
   if (served.includes(model)) return { backend: "external", url: USUAL_URL, model };
-  if (model.startsWith("builtin:") || isFolder(context, model)) {
+  if (model.startsWith("builtin:") || isModelFolder(context, model)) {
     return { backend: "embedded", model: absoluteModel(context, model) };
   }
   const found =
@@ -105,9 +115,9 @@ async function servedModels(url: string): Promise<readonly string[]> {
 
 /** A model folder given on the command line is meant from where the user stands. */
 export function absoluteModel(context: CommandContext, model: string): string {
-  return /^\.{1,2}(\/|$)/.test(model) || isFolder(context, model) ? resolve(context.cwd, model) : model;
+  return /^\.{1,2}(\/|$)/.test(model) || isModelFolder(context, model) ? resolve(context.cwd, model) : model;
 }
 
-function isFolder(context: CommandContext, model: string): boolean {
+export function isModelFolder(context: CommandContext, model: string): boolean {
   return existsSync(join(resolve(context.cwd, model), "config.json"));
 }

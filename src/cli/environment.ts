@@ -29,6 +29,8 @@ export interface TaskFlags extends Partial<SpecOptions> {
   readonly network?: string;
   readonly security?: string;
   readonly keepFailed?: boolean;
+  /** A duration. */
+  readonly sandboxTimeout?: string;
 }
 
 export interface OpenTasks {
@@ -95,6 +97,7 @@ export function harborBlock(context: CommandContext, tasks: string, flags: TaskF
     network: flags.network,
     security: flags.security,
     keep_failed: flags.keepFailed,
+    lifetime: flags.sandboxTimeout,
   });
   return blockOf({
     type: "harbor",

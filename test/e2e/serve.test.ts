@@ -1,4 +1,6 @@
 /** A server that others may use: what it listens on, and how its key is given to them. */
+import { chmodSync } from "node:fs";
+import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { TestProject } from "./project.ts";
 
@@ -30,6 +32,19 @@ test("beyond loopback everyone is asked for the key, which `serve token` prints"
   const elsewhere = project.run(["serve", "start", ...MODEL, "--host", "127.0.0.1"]);
   expect(elsewhere.code).toBe(1);
   expect(elsewhere.err).toContain("RL5008");
+});
+
+test("--wait gives up in time, says so, and leaves nothing behind", () => {
+  const project = newProject();
+  project.write("uv", "#!/bin/sh\nsleep 600\n");
+  chmodSync(join(project.folder, "uv"), 0o755);
+  project.env.RLCLI_UV = join(project.folder, "uv");
+  const started = performance.now();
+  const { code, err } = project.run(["serve", "start", "--base-model", "org/model", "--gpus", "0", "--wait", "2"]);
+  expect(code).toBe(1);
+  expect(err).toContain("RL5023");
+  expect(err).toContain("after the 2 s of --wait");
+  expect(performance.now() - started).toBeLessThan(60_000);
 });
 
 test("there is no key without a server, and no address for a spec's server on the command line", () => {

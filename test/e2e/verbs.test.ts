@@ -1,5 +1,5 @@
 /** Verbs without a spec: import, train sl, serve, sample, in pipes as the README shows them. */
-import { mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { QUESTIONS, TestProject } from "./project.ts";
@@ -99,6 +99,29 @@ describe("import | train sl", () => {
     const project = newProject({ "${var.x}.jsonl": dump });
     const run = project.run(["train", "sl", "--dataset", "${var.x}.jsonl", "--model", "builtin:tiny", "--dry-run"]);
     expect(run.code, run.err).toBe(0);
+  });
+
+  test("--log-path is the folder of it all, and never one with a spec of the user's own", () => {
+    const project = newProject({ "rows.jsonl": dump, "mine/rlcli.yaml": "rlcli: 1\nproject: mine\n" });
+    const train = (folder: string) =>
+      project.run([...TRAIN.map((arg) => (arg === "-" ? "rows.jsonl" : arg)), "--log-path", folder]);
+    onTestFinished(() => void project.run(["serve", "stop", "--force", "-f", "logs/a/rlcli.yaml"]));
+    expect(train("logs/a").out).toContain("Apply complete: 3 done.");
+    expect(readdirSync(join(project.folder, "logs/a/.rlcli/runs"))).toEqual(["train"]);
+    expect(train("logs/a").out).toContain("No changes.");
+    expect(train("mine")).toMatchObject({ code: 1, err: expect.stringContaining("RL9004") });
+    project.ok("train", "sl", "--dataset", "rows.jsonl", "--model", "builtin:tiny", "--dry-run");
+  });
+
+  test("import --emit-spec gives the same rows in a spec", () => {
+    const project = newProject();
+    const flags = ["traces.jsonl", "-f", "openai", "--limit", "3", "--sample", "2"];
+    project.write("rlcli.yaml", project.ok("import", ...flags, "--emit-spec"));
+    const rows = project.ok("import", ...flags);
+    project.ok("apply", "--auto-approve");
+    const [digest] = readdirSync(join(project.folder, ".rlcli/datasets"));
+    expect(readFileSync(join(project.folder, ".rlcli/datasets", digest!, "rows.jsonl"), "utf8")).toBe(rows);
+    mkdirSync(join(project.folder, ".rlcli/adhoc"));
   });
 
   test("what is missing is said, not guessed", () => {

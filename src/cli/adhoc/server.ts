@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { digestJson, shortDigest } from "../../digest.ts";
 import { isSkyrl } from "../../servers/skyrl/settings.ts";
-import { type AdhocSpec, absoluteModel, adhocServer, adhocSpec } from "../adhoc.ts";
+import { type AdhocSpec, absoluteModel, adhocServer, adhocSpec, isModelFolder } from "../adhoc.ts";
 import type { CommandContext } from "../context.ts";
 import { blockOf } from "./work.ts";
 
@@ -53,6 +53,27 @@ export const BLOCK_FLAGS = ["backend", "host", "port", ...SKYRL_ONLY] as const;
 /** What the ad-hoc project of a SkyRL server is told by, so that `stop` and `status` need no other flags than the model. */
 const identityOf = (model: string) => ({ backend: "skyrl", model });
 
+/** `org/name`, as hubs name models. */
+const HUB_NAME = /^[\w.-]+\/[\w.-]+$/;
+
+/** For a start: a hub's name is served by jax unless something else is said, or was when it was started before. */
+export function withBackend<F extends ServerFlags & { readonly model?: string }>(context: CommandContext, flags: F): F {
+  const { model, backend } = flags;
+  const isHubName = model !== undefined && HUB_NAME.test(model) && !isModelFolder(context, model);
+  if (!isHubName || backend !== undefined || existsSync(skyrlSpecFile(context, model))) return flags;
+  return { ...flags, backend: "jax" };
+}
+
+/** The block of a server that flags describe. */
+export async function serverBlock(
+  context: CommandContext,
+  flags: ServerFlags & { readonly model: string; readonly baseUrl?: string },
+): Promise<object> {
+  if (isSkyrl(flags.backend ?? "")) return skyrlServer(context, absoluteModel(context, flags.model), flags);
+  refuseSkyrlOnly(flags);
+  return { ...(await adhocServer(context, flags)), ...blockOf({ host: flags.host, port: flags.port }) };
+}
+
 /** The spec of an ad-hoc server. Without `--backend` it is the SkyRL server that was started for the model, where there is one. */
 export async function serverSpec(
   context: CommandContext,
@@ -64,12 +85,7 @@ export async function serverSpec(
     const server = skyrlServer(context, absoluteModel(context, model), flags);
     return adhocSpec(context, "server", { servers: { default: server } }, identityOf(absoluteModel(context, model)));
   }
-  const other = SKYRL_ONLY.find((name) => flags[name] !== undefined);
-  if (other !== undefined)
-    fail(
-      "RL9003",
-      `--${other.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)} is for jax, fsdp and megatron servers: say which with --backend.`,
-    );
+  refuseSkyrlOnly(flags);
   if (model !== undefined && flags.backend === undefined) {
     const known = skyrlSpecFile(context, absoluteModel(context, model));
     if (existsSync(known)) return { file: known, text: "" };
@@ -77,6 +93,15 @@ export async function serverSpec(
   const choice = { ...(model === undefined ? {} : { model }), ...(baseUrl === undefined ? {} : { baseUrl }) };
   const server = await adhocServer(context, choice);
   return adhocSpec(context, "server", { servers: { default: server } });
+}
+
+function refuseSkyrlOnly(flags: ServerFlags): void {
+  const other = SKYRL_ONLY.find((name) => flags[name] !== undefined);
+  if (other !== undefined)
+    fail(
+      "RL9003",
+      `--${other.replace(/[A-Z]/g, (c) => `-${c.toLowerCase()}`)} is for jax, fsdp and megatron servers: say which with --backend.`,
+    );
 }
 
 function skyrlSpecFile(context: CommandContext, model: string): string {

@@ -15,6 +15,8 @@ export interface WorkFlags {
   readonly dryRun?: boolean;
   readonly emitSpec?: boolean;
   readonly detach?: boolean;
+  /** The folder of spec and records instead of one that its identity names. */
+  readonly logPath?: string;
 }
 
 export interface AdhocWork {
@@ -34,7 +36,8 @@ export async function doAdhoc(context: CommandContext, work: AdhocWork, flags: W
     context.out(specText(work.body));
     return EXIT.done;
   }
-  const { file } = adhocSpec(context, work.verb, work.body, work.identity);
+  const folder = flags.logPath === undefined ? undefined : resolve(context.cwd, flags.logPath);
+  const { file } = adhocSpec(context, work.verb, work.body, work.identity, folder);
   const options = optionsFor(file);
   if (flags.dryRun) return dryRun(context, options);
   const code = await applyFresh(context, options, { autoApprove: true, detach: flags.detach ?? false });

@@ -1,15 +1,21 @@
 /** `rlcli serve start|stop|token`: a server by hand. Runs start it by themselves when they need it. */
 import { fail } from "../../diagnostic.ts";
-import { connect, isManaged, type ServerSettings, serverFolder } from "../../kinds/connect.ts";
+import type { ProjectContext } from "../../kind.ts";
+import { type Connection, connect, isManaged, type ServerSettings, serverFolder } from "../../kinds/connect.ts";
 import { ensurePython, isLoopback } from "../../kinds/skyrl.ts";
 import { readRuntime, stopServer } from "../../servers/runtime.ts";
-import { BLOCK_FLAGS } from "../adhoc/server.ts";
+import { BLOCK_FLAGS, serverBlock, withBackend } from "../adhoc/server.ts";
+import { specText } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { refuseCheckpointsBase } from "../predecessor.ts";
 import { openTarget, type TargetFlags } from "../target.ts";
 
 export interface ServeFlags extends TargetFlags {
   readonly baseModel?: string;
   readonly force?: boolean;
+  readonly wait?: number;
+  readonly emitSpec?: boolean;
+  readonly checkpointsBase?: string;
 }
 
 /** The predecessor calls it --base-model. */
@@ -18,20 +24,49 @@ export const withModel = (flags: ServeFlags): ServeFlags =>
 
 export async function serveStart(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
   refuseSpecFlags(flags);
-  const target = await openTarget(context, withModel(flags));
+  refuseCheckpointsBase(flags.checkpointsBase);
+  const described = withBackend(context, withModel(flags));
+  if (flags.emitSpec) return emitServer(context, described);
+  const target = await openTarget(context, described);
   const { settings, open } = target;
   if (!isManaged(settings)) {
     fail("RL5011", `${settings.address} is ${settings.backend}: it is not rlcli's to start.`, {
       address: settings.address,
     });
   }
-  const options = { onPhase: (text: string) => context.err(`${text}\n`), signal: context.interruption().stop };
   const listening = settings.skyrl ? {} : { ...picked("host", flags.host), ...picked("port", flags.port) };
-  const { url } = await connect({ ...settings, ...listening }, open.context, options);
+  const { url } = await connectWithin(context, { ...settings, ...listening }, open.context, flags.wait);
   const found = readRuntime(serverFolder(open.context.dataFolder, settings.address));
   const shown = found.state === "running" ? (found.runtime.publicUrl ?? url) : url;
   if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, address: settings.address, url: shown })}\n`);
   else context.out(startedText({ ...settings, ...listening }, shown, flags.baseModel));
+  return EXIT.done;
+}
+
+/** Waits for no longer than the user wants; what was started until then is ended. */
+async function connectWithin(
+  context: CommandContext,
+  settings: ServerSettings,
+  project: ProjectContext,
+  seconds: number | undefined,
+): Promise<Connection> {
+  const { stop } = context.interruption();
+  const late = seconds === undefined ? undefined : AbortSignal.timeout(seconds * 1000);
+  const signal = late ? AbortSignal.any([stop, late]) : stop;
+  try {
+    return await connect(settings, project, { onPhase: (text) => context.err(`${text}\n`), signal });
+  } catch (error) {
+    if (!late?.aborted || stop.aborted) throw error;
+    const detail = `${settings.address} does not serve after the ${seconds} s of --wait; what was started of it has been ended. \`rlcli serve logs\` shows how far it came.`;
+    return fail(settings.skyrl ? "RL5023" : "RL5003", detail, { address: settings.address, cause: error });
+  }
+}
+
+/** The spec of a server that flags describe. */
+async function emitServer(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
+  const { model } = flags;
+  if (model === undefined) fail("RL9003", "--emit-spec needs --base-model: the server of a spec is written there.");
+  context.out(specText({ servers: { default: await serverBlock(context, { ...flags, model }) } }));
   return EXIT.done;
 }
 
@@ -89,7 +124,7 @@ export async function serveToken(context: CommandContext, flags: ServeFlags): Pr
 /** Makes the Python environment ahead of the first start, and prints its folder: `$(rlcli serve install)/bin/ray start --head`. */
 export async function serveInstall(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
   refuseSpecFlags(flags);
-  const { settings, open } = await openTarget(context, withModel(flags));
+  const { settings, open } = await openTarget(context, withBackend(context, withModel(flags)));
   if (!settings.skyrl)
     fail("RL5011", `${settings.address} is ${settings.backend}: it needs no Python environment.`, {
       address: settings.address,

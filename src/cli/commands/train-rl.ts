@@ -6,9 +6,10 @@ import { checkLoss } from "../adhoc/loss-guard.ts";
 import { blockOf, datasetIdentity, doAdhoc, type WorkFlags } from "../adhoc/work.ts";
 import { adhocServer } from "../adhoc.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
+import { type PredecessorRunFlags, rendererKwargs } from "../predecessor.ts";
 
 /** How it is trained, whatever the environment. */
-export interface RlFlags extends WorkFlags {
+export interface RlFlags extends WorkFlags, PredecessorRunFlags {
   readonly model?: string;
   readonly baseUrl?: string;
   /** What the server at --base-url is, for the check of the loss. */
@@ -105,6 +106,7 @@ export function runBlock(flags: RlFlags, loss: string): object {
     kl_penalty: flags.klPenalty,
     max_steps_off_policy: flags.maxStepsOffPolicy,
     save_every: flags.saveEvery,
+    template_kwargs: rendererKwargs(flags.renderer),
   });
 }
 

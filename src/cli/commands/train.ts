@@ -2,8 +2,9 @@
 import { blockOf, datasetFile, datasetIdentity, doAdhoc, type WorkFlags } from "../adhoc/work.ts";
 import { adhocServer } from "../adhoc.ts";
 import type { CommandContext, ExitCode } from "../context.ts";
+import { type PredecessorRunFlags, rendererKwargs } from "../predecessor.ts";
 
-export interface TrainFlags extends WorkFlags {
+export interface TrainFlags extends WorkFlags, PredecessorRunFlags {
   readonly dataset: string;
   readonly format: string;
   readonly model?: string;
@@ -50,6 +51,7 @@ async function specOf(context: CommandContext, flags: TrainFlags, dataset: strin
     test_size: flags.testSize,
     train_on: flags.trainOn,
     seed: flags.seed,
+    template_kwargs: rendererKwargs(flags.renderer),
   });
   return {
     server,

@@ -30,9 +30,11 @@ const registerImport: Register = (program, run) => {
     .option("-o, --output <file>", "where to write, - for standard output", "-");
   bindImportRules(command);
   bindImportLimits(command);
-  command.action((files: string[], flags: ImportFlags) =>
-    run(async (context) => (await import("../commands/import.ts")).importRows(context, files, flags)),
-  );
+  command
+    .option("--emit-spec", "print the dataset of a spec that this command stands for")
+    .action((files: string[], flags: ImportFlags) =>
+      run(async (context) => (await import("../commands/import.ts")).importRows(context, files, flags)),
+    );
 };
 
 /** What a conversation must be, and what of it becomes the row. */

@@ -13,9 +13,9 @@ export function bindTaskOptions(command: Command): Command {
   return command
     .option("--registry <file>", "where datasets are looked up by name: a registry.json by path or address")
     .option("--mirror <dir>", "folder with datasets by name, looked into before any registry")
-    .option("--include <glob>", "only tasks of this name; may be repeated", repeat)
+    .option("--task-filter, --include <glob>", "only tasks of this name; may be repeated", repeat)
     .option("--exclude <glob>", "without tasks of this name; may be repeated", repeat)
-    .option("--first <n>", "the first so many of what is left", wholeNumber(1))
+    .option("--limit, --first <n>", "the first so many of what is left", wholeNumber(1))
     .option("--concurrency <n>", "sandboxes at once (default: 8)", wholeNumber(1))
     .option(
       "--host <address>",

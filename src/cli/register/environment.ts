@@ -1,6 +1,7 @@
 /** Options that say what is asked and how it is graded, shared by verbs that build an environment without a spec. */
 import { type Command, Option } from "commander";
 import { nonNegative, wholeNumber } from "../options.ts";
+import { duration } from "../predecessor.ts";
 
 const GRADERS = ["math", "match", "json_schema", "command", "http", "module", "judge"];
 
@@ -27,5 +28,5 @@ export function bindEnvironmentOptions(command: Command): Command {
     .option("--judge-model <name>", "judge: the model that judges")
     .option("--rubric <text>", "judge: what it judges by")
     .option("--api-key-env <name>", "http, judge: environment variable that holds the key")
-    .option("--timeout <duration>", "longest time for one grade (default: 30s)");
+    .option("--timeout <duration>", "longest time for one grade (default: 30s)", duration);
 }

@@ -4,18 +4,24 @@ import type { SampleFlags } from "../commands/sample.ts";
 import type { ServeFlags } from "../commands/serve.ts";
 import type { LogsFlags } from "../commands/serve-look.ts";
 import { bindSpecOptions, nonNegative, share, wholeNumber } from "../options.ts";
+import { bindServeFlags, duration } from "../predecessor.ts";
 import type { Register } from "../register.ts";
 
 /** The fields of a server's block, for a server without a spec. */
 function bindServerOptions(command: Command): Command {
   return command
     .option("--base-model <model>", "without a spec: builtin:tiny, a model folder or a hub name")
-    .addOption(new Option("--backend <backend>", "what runs it").choices(["embedded", "jax", "fsdp", "megatron"]))
+    .addOption(
+      new Option(
+        "--backend <backend>",
+        "what runs it (default: embedded for builtin models and folders, jax for names of a hub)",
+      ).choices(["embedded", "jax", "fsdp", "megatron"]),
+    )
     .option("--host <address>", "what to listen on; beyond loopback others need its key (serve token)")
     .option("--port <n>", "8000 by default, a free one for embedded", wholeNumber(0))
     .option("--gpus <n>", "GPUs on each node; 0 is the CPU (jax)", wholeNumber(0))
     .option("--nodes <n>", "machines of a Ray cluster (--ray-address)", wholeNumber(1))
-    .option("--tensor-parallel <n>", "GPUs over which a layer is split", wholeNumber(1))
+    .option("--tp, --tensor-parallel <n>", "GPUs over which a layer is split", wholeNumber(1))
     .option("--max-model-len <n>", "longest prompt and answer together, in tokens", wholeNumber(0))
     .option("--slots <n>", "models in training at once", wholeNumber(1))
     .option("--max-lora-rank <n>", "room of an adapter (jax)", wholeNumber(1))
@@ -23,7 +29,7 @@ function bindServerOptions(command: Command): Command {
     .addOption(new Option("--auth <how>", "whether its key is asked for").choices(["token", "none"]))
     .option("--tls-certificate <file>", "speak HTTPS with this certificate")
     .option("--tls-key <file>", "and this private key")
-    .option("--idle-timeout <duration>", "stop after this long without use; 0s never")
+    .option("--idle-timeout <duration>", "stop after this long without use; 0s never", duration)
     .addOption(new Option("--restart <when>", "after a crash").choices(["on_failure", "never"]))
     .option("--ray-address <address>", "Ray cluster to use: HOST:PORT or auto")
     .option("--backend-config <json>", "settings for the backend as they are, over all others");
@@ -34,9 +40,11 @@ const registerServe: Register = (program, run) => {
     .command("serve")
     .summary("start and stop training servers")
     .description("Starts and stops training servers.");
-  bindServerOptions(bindSpecOptions(serve.command("start")))
+  bindServeFlags(bindServerOptions(bindSpecOptions(serve.command("start"))))
     .summary("start the spec's server, or one for a model")
     .argument("[server]", "name of the server, where the spec has several")
+    .option("--wait <seconds>", "give up if it does not serve by then (default: no limit but its own)", wholeNumber(1))
+    .option("--emit-spec", "print the spec that this command stands for")
     .action((server: string | undefined, flags: ServeFlags) =>
       run(async (context) =>
         (await import("../commands/serve.ts")).serveStart(context, { ...flags, ...(server ? { server } : {}) }),
@@ -88,7 +96,7 @@ const registerServe: Register = (program, run) => {
     .summary("print a server's log")
     .argument("[server]", "name of the server, where the spec has several")
     .option("--base-model <model>", "the server that was started for this model")
-    .option("-n, --lines <n>", "lines from the end", wholeNumber(1), 100)
+    .option("-n, --lines <n>", "lines from the end", wholeNumber(1), 40)
     .option("-f, --follow", "go on with what is added, until interrupted")
     .action((server: string | undefined, flags: LogsFlags) =>
       run(async (context) =>

@@ -7,6 +7,7 @@ import type { TrainFlags } from "../commands/train.ts";
 import type { TrainHarborFlags } from "../commands/train-harbor.ts";
 import type { TrainRlFlags } from "../commands/train-rl.ts";
 import { anyNumber, bindSpecOptions, nonNegative, positive, repeat, share, wholeNumber } from "../options.ts";
+import { bindHarborFlags, bindRunFlags, duration } from "../predecessor.ts";
 import type { Register } from "../register.ts";
 import { bindTaskOptions } from "./env.ts";
 import { bindEnvironmentOptions } from "./environment.ts";
@@ -91,8 +92,7 @@ const registerTrain: Register = (program, run) => {
     .command("train")
     .summary("train without a spec file")
     .description("Trains without a spec file.");
-  train
-    .command("sl")
+  bindRunFlags(train.command("sl"))
     .summary("supervised fine-tuning on conversations")
     .description(
       "Fine-tunes a model on conversations, one JSON object with `messages` a line. The same command again resumes.",
@@ -131,13 +131,12 @@ const registerTrain: Register = (program, run) => {
 const LOSS_NAMES = ["importance_sampling", "ppo", "cispo", "dro", "gspo", "dppo"];
 
 const registerTrainRl: Register = (train, run) => {
-  const command = train
-    .command("rl")
+  const command = bindRunFlags(train.command("rl"))
     .summary("reinforcement learning on tasks and a grader")
     .description(
       "Trains a model on the rewards of its own answers to tasks. The same command again resumes; more --steps extend.",
     )
-    .requiredOption("--dataset <file>", "tasks as JSONL, CSV or Parquet, hf://…, gsm8k, or - for standard input")
+    .option("--dataset <file>", "tasks as JSONL, CSV or Parquet, hf://…, gsm8k, or - for standard input", "gsm8k")
     .option("--model <model>", "builtin:tiny, a model folder, or with --base-url a name")
     .option("--base-url <url>", "a running Tinker server instead of the embedded one")
     .addOption(
@@ -163,13 +162,12 @@ const registerTrainRl: Register = (train, run) => {
 };
 
 const registerTrainHarbor: Register = (train, run) => {
-  const command = train
-    .command("harbor")
+  const command = bindHarborFlags(bindRunFlags(train.command("harbor")))
     .summary("reinforcement learning on tasks in sandboxes")
     .description(
       "Trains a model as an agent with a bash tool, on Harbor tasks in containers of a Docker daemon: a task's own tests are the reward. The same command again resumes; more --steps extend.",
     )
-    .requiredOption("--dataset <tasks>", "a folder of tasks, or a dataset's name@version")
+    .option("--dataset <tasks>", "a folder of tasks, or a dataset's name@version", "terminal-bench@2.0")
     .option("--model <model>", "builtin:tiny, a model folder, or with --base-url a name")
     .option("--base-url <url>", "a running Tinker server instead of the embedded one")
     .addOption(
@@ -193,8 +191,8 @@ const registerTrainHarbor: Register = (train, run) => {
         "bash_block",
       ]),
     )
-    .option("--command-timeout <duration>", "for one command (default: 120s)")
-    .option("--agent-timeout <duration>", "for one attempt, over the task's own limit")
+    .option("--command-timeout <duration>", "for one command (default: 120s)", duration)
+    .option("--agent-timeout <duration>", "for one attempt, over the task's own limit", duration)
     .option("--max-trajectory-tokens <n>", "longest conversation in tokens (default: 32768)", wholeNumber(256))
     .option("--output-bytes <n>", "shown of each stream of a command (default: 16384)", wholeNumber(256))
     .addOption(

@@ -1,0 +1,28 @@
+/** `rlcli import --emit-spec`: the dataset of a spec whose `import:` gives the same rows. */
+import { resolve } from "node:path";
+import type { ImportFields } from "../../datasets/options.ts";
+import { fail } from "../../diagnostic.ts";
+import { blockOf } from "../adhoc/work.ts";
+import { absoluteModel, specText } from "../adhoc.ts";
+import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import type { ImportFlags } from "./import.ts";
+
+/** Paths are absolute, as in every spec that a verb stands for. Fails with RL9003 for standard input. */
+export function emitDataset(
+  context: CommandContext,
+  files: readonly string[],
+  flags: ImportFlags,
+  { model, ...fields }: ImportFields,
+): ExitCode {
+  if (files.includes("-")) fail("RL9003", "A spec cannot read standard input: name files for --emit-spec.");
+  const block = blockOf({
+    format: flags.format,
+    from: files.map((file) => resolve(context.cwd, file)),
+    ...fields,
+    model: model === undefined ? undefined : absoluteModel(context, model),
+    strict: flags.strict,
+    max_errors: flags.maxErrors,
+  });
+  context.out(specText({ datasets: { data: { import: block } } }));
+  return EXIT.done;
+}
