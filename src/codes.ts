@@ -312,6 +312,11 @@ export const CODES = table({
     explanation:
       "A checkpoint is to be deleted or brought to another server, and it is not where the record says, or the server that holds it is not in the spec. Put the server back into the spec; where a checkpoint is gone, plan again.",
   },
+  RL5015: {
+    summary: "Prompt leaves no room for an answer",
+    explanation:
+      "The conversation as the model's template writes it takes all of the model's context. Shorten it; in a chat, `/clear` forgets what was said.",
+  },
   RL6010: {
     summary: "Imported rows are gone",
     explanation:
@@ -705,6 +710,11 @@ export const CODES = table({
     summary: "Not found",
     explanation:
       "The command line names something that is not there: a file, a run, an output, a record. The message says what there is.",
+  },
+  RL9021: {
+    summary: "Line of a batch cannot be used",
+    explanation:
+      "Each line of `rlcli sample --input` is a JSON object with `prompt` (a text) or `messages` (a conversation that ends with what is to be answered), and perhaps `id` and `tools`. Nothing was asked.",
   },
   RL9010: {
     summary: "File system said no",

@@ -34,6 +34,16 @@ export function syncFolder(folder: string): void {
   }
 }
 
+/** Makes what was written to a file durable. */
+export function syncFile(path: string): void {
+  const fd = openSync(path, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
 /** Writes all of `data`, also where the kernel takes it in pieces. */
 export function writeFully(fd: number, data: Uint8Array): void {
   for (let at = 0; at < data.length; ) at += writeSync(fd, data, at, data.length - at);

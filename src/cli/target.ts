@@ -2,12 +2,15 @@
 import { type Address, parseAddress } from "../address.ts";
 import { diagnostic, fail, RlcliError } from "../diagnostic.ts";
 import { type Connection, connect, type ServerSettings, serverSettings } from "../kinds/connect.ts";
+import { deploymentResults } from "../kinds/deployment-record.ts";
 import { findCheckpoint } from "../kinds/run/find.ts";
 import { resultsOf } from "../kinds/run/identity.ts";
 import { runFolder } from "../kinds/run/observe.ts";
 import type { SpecNode } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 import { didYouMean } from "../suggest.ts";
+import { parseCheckpointPath } from "../tinker/paths.ts";
+import { readRunSummary } from "../training/progress.ts";
 import { type ServerFlags, serverSpec } from "./adhoc/server.ts";
 import type { CommandContext } from "./context.ts";
 import { openWith } from "./open.ts";
@@ -28,13 +31,22 @@ export interface Target {
 }
 
 /**
- * The project whose spec the flags name; an ad-hoc one where a model or a URL is given instead. `run` is the run that is asked for, on whose
- * server it then is.
+ * The project whose spec the flags name; an ad-hoc one where a model or a URL is given instead. `asked` names the run or deployment that is
+ * asked for, on whose server it then is.
  */
-export async function openTarget(context: CommandContext, flags: TargetFlags, run?: string): Promise<Target> {
+export async function openTarget(context: CommandContext, flags: TargetFlags, asked?: string): Promise<Target> {
+  return targetIn(context, await openPlace(context, flags), flags, asked);
+}
+
+/** The project alone. */
+export async function openPlace(context: CommandContext, flags: TargetFlags): Promise<OpenProject> {
   const isAdhoc = flags.model !== undefined || flags.baseUrl !== undefined;
-  const open = isAdhoc ? await openAdhocServer(context, flags) : await openWith(context, flags);
-  const settings = serverSettings(serverNode(open, flags.server ?? serverNamedBy(open, run)));
+  return isAdhoc ? openAdhocServer(context, flags) : openWith(context, flags);
+}
+
+/** The server of a project that is open. */
+export function targetIn(context: CommandContext, open: OpenProject, flags: TargetFlags, asked?: string): Target {
+  const settings = serverSettings(serverNode(open, flags.server ?? serverNamedBy(open, asked)));
   return {
     open,
     settings,
@@ -55,9 +67,12 @@ async function openAdhocServer(context: CommandContext, flags: TargetFlags): Pro
   return open;
 }
 
-function serverNamedBy({ spec }: OpenProject, run: string | undefined): string | undefined {
-  const name = run?.replace(/^run\./, "").split("@")[0];
-  return spec?.nodes.get(`run.${name}`)?.references.find(({ path }) => path === "server")?.to;
+function serverNamedBy({ spec }: OpenProject, asked: string | undefined): string | undefined {
+  const referenced = (from: string, path: string) =>
+    spec?.nodes.get(from as Address)?.references.find((reference) => reference.path === path)?.to;
+  const name = asked?.split("@")[0] ?? "";
+  const run = name.startsWith("deployment.") ? referenced(name, "checkpoint") : `run.${name.replace(/^run\./, "")}`;
+  return run === undefined ? undefined : referenced(run, "server");
 }
 
 function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {
@@ -85,22 +100,37 @@ export interface AskedWeights {
   readonly weights: { readonly training?: string; readonly sampler?: string };
 }
 
+const isCheckpointPath = (text: string): boolean => /^tinker:\/\//.test(text);
+
+/** The base model's name, where no run has it. */
+export const BASE = "base";
+
 /** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
 export async function askedWeights(
   target: Target,
-  run: string | undefined,
+  asked: string | undefined,
   flags: WeightFlags,
 ): Promise<AskedWeights | undefined> {
-  const { checkpoint } = flags;
-  if (checkpoint !== undefined) {
-    if (!/^tinker:\/\/[^/]+\/(sampler_)?weights\/[^/]+$/.test(checkpoint))
-      fail("RL9003", `--checkpoint takes a path as \`rlcli checkpoint list\` prints it, not \`${checkpoint}\`.`);
-    const isTraining = /^tinker:\/\/[^/]+\/weights\//.test(checkpoint);
-    return { name: checkpoint, weights: isTraining ? { training: checkpoint } : { sampler: checkpoint } };
-  }
-  if (run === undefined && (flags.base || flags.model !== undefined || flags.baseUrl !== undefined)) return undefined;
-  const weights = await weightsOf(target.open, run ?? onlyRun(target));
+  const path = flags.checkpoint ?? (asked !== undefined && isCheckpointPath(asked) ? asked : undefined);
+  if (path !== undefined) return checkpointAt(path, flags.checkpoint === undefined);
+  if (asked === undefined && (flags.base || flags.model !== undefined || flags.baseUrl !== undefined)) return undefined;
+  if (asked === BASE && !(await isKnownRun(target.open, BASE))) return undefined;
+  const weights = await weightsOf(target.open, asked ?? onlyRun(target));
   return { name: `${weights.address} at step ${weights.step}`, step: weights.step, weights };
+}
+
+function checkpointAt(path: string, isArgument: boolean): AskedWeights {
+  const parts = parseCheckpointPath(path);
+  if (!parts || parts.kind === "external_weights")
+    fail(
+      "RL9003",
+      `${isArgument ? "A checkpoint's path is" : "--checkpoint takes a path"} as \`rlcli checkpoint list\` prints it, not \`${path}\`.`,
+    );
+  return { name: path, weights: parts.kind === "weights" ? { training: path } : { sampler: path } };
+}
+
+async function isKnownRun({ spec, store }: OpenProject, name: string): Promise<boolean> {
+  return spec?.nodes.has(`run.${name}`) === true || (await store.read(`run.${name}`)) !== undefined;
 }
 
 function onlyRun({ open }: Target): string {
@@ -108,7 +138,7 @@ function onlyRun({ open }: Target): string {
   if (runs.length === 1) return runs[0] as string;
   return fail(
     "RL9003",
-    `Say what to take: a run (${runs.join(", ") || "the spec has none"}), --checkpoint tinker://…, or --model for a base model.`,
+    `Say what to take: a run (${runs.join(", ") || "the spec has none"}), a deployment, --checkpoint tinker://…, --base, or --model for a base model.`,
   );
 }
 
@@ -119,28 +149,51 @@ export interface Weights {
   readonly sampler?: string;
 }
 
-/** The weights of a run: `assistant`, `run.assistant`, `assistant@40`, `assistant@best`. */
+/** The weights of a run (`assistant`, `run.assistant`, `assistant@40`, `@best`, `@last`) or of a deployment (`deployment.production`). */
 export async function weightsOf(open: OpenProject, text: string): Promise<Weights> {
+  if (text.startsWith("deployment.")) return deployedWeights(open, text as Address);
   const [name, selector] = text.replace(/^run\./, "").split("@") as [string, string | undefined];
   const address = `run.${name}` as const;
   if (!parseAddress(address)) fail("RL9003", `\`${text}\` does not name a run.`);
   const record = await open.store.read(address);
-  if (!record) {
-    const known = [...(await open.store.list()).records.keys()].filter((key) => key.startsWith("run."));
-    fail(
-      "RL9009",
-      `${address} has not been trained.${didYouMean(address, known)} \`rlcli apply\` trains what the spec says.`,
-    );
-  }
+  if (!record) return notTrained(open, address);
   const found = selector === undefined ? finalOf(record) : selected(open, record, name, selector);
   if (!found) {
     const hint =
       selector === undefined
-        ? "Its training has not reached a checkpoint yet; `rlcli status` shows how far it is."
+        ? `Its training has not reached its end; \`${name}@last\` is the newest checkpoint that it has, if any, and \`rlcli status\` shows how far it is.`
         : "`rlcli checkpoint list` shows what is kept.";
     throw new RlcliError(diagnostic("RL9009", `${text} has no checkpoint. ${hint}`, { address }));
   }
   return { address, ...found };
+}
+
+async function notTrained({ spec, store }: OpenProject, address: Address): Promise<never> {
+  const known = [...(await store.list()).records.keys()].filter((key) => /^(run|deployment)\./.test(key));
+  const deployment = address.replace(/^run\./, "deployment.");
+  const hint = known.includes(deployment as Address) ? ` Did you mean \`${deployment}\`?` : didYouMean(address, known);
+  const inSpec = spec?.nodes.has(address) === true;
+  return fail(
+    "RL9009",
+    inSpec || hint === ""
+      ? `${address} has not been trained.${hint} \`rlcli apply\` trains what the spec says.`
+      : `There is no ${address}.${hint}`,
+  );
+}
+
+/** Where a deployment points now. */
+async function deployedWeights(open: OpenProject, text: Address): Promise<Weights> {
+  const [name, selector] = text.split("@");
+  if (selector !== undefined) fail("RL9003", `${name} points at one checkpoint: leave out \`@${selector}\`.`);
+  const results = deploymentResults(await open.store.read(text));
+  if (results) {
+    const { run, step, training, sampler } = results;
+    return { address: run, step, training, ...(sampler ? { sampler } : {}) };
+  }
+  const known = [...(open.spec?.nodes.keys() ?? [])].filter((key) => key.startsWith("deployment."));
+  if (known.includes(text))
+    return fail("RL9009", `${text} points nowhere yet. It moves when what it requires passes; \`rlcli apply\` tries.`);
+  return fail("RL9009", `There is no ${text}.${didYouMean(text, known)}`);
 }
 
 function finalOf(record: StateRecord): Omit<Weights, "address"> | undefined {
@@ -157,5 +210,6 @@ function selected(
   selector: string,
 ): Omit<Weights, "address"> | undefined {
   const folder = runFolder(open.context.dataFolder, name, record.hash, record.incarnation);
+  if (selector === "last") return readRunSummary(folder).durable.at(-1);
   return findCheckpoint(folder, selector === "best" ? { best: true } : { steps: Number(selector) });
 }

@@ -51,6 +51,11 @@ export interface SamplingParams {
   readonly topP?: number;
   readonly topK?: number;
   readonly seed?: number;
+  /**
+   * How many tokens at the end of the prompt were sampled from the same seed before: the answer then goes on as one request would
+   * have. Only the embedded server has it.
+   */
+  readonly seedPosition?: number;
   /** Always explicit: servers disagree about what its absence means. */
   readonly stop: readonly number[] | readonly string[];
 }

@@ -189,11 +189,20 @@ function named(result: SampleResult, { sample_sequence_ids: ids }: Taken): Sampl
   return { ...result, sequences: result.sequences.map((s, i) => ({ ...s, sequenceId: String(ids[i]) })) };
 }
 
-const wireParams = ({ maxTokens, temperature, topP, topK, seed, stop }: SamplingParams): WireSamplingParams => ({
+const wireParams = ({
+  maxTokens,
+  temperature,
+  topP,
+  topK,
+  seed,
+  seedPosition = 0,
+  stop,
+}: SamplingParams): WireSamplingParams => ({
   max_tokens: maxTokens,
   temperature: temperature ?? 1,
   top_p: topP ?? 1,
   top_k: topK ?? -1,
   ...(seed === undefined ? {} : { seed }),
+  ...(seedPosition === 0 ? {} : { seed_position: seedPosition }),
   stop,
 });

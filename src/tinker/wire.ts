@@ -53,6 +53,7 @@ export interface WireSamplingParams {
   readonly top_p?: number;
   readonly top_k?: number;
   readonly seed?: number;
+  readonly seed_position?: number;
   readonly stop?: readonly number[] | readonly string[] | null;
 }
 

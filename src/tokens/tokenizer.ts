@@ -7,6 +7,7 @@ import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { fail, messageOf } from "../diagnostic.ts";
 import { type AddedToken, AddedTokenMatcher } from "./added.ts";
 import type { MarkedText } from "./shield.ts";
+import { bytesOfToken } from "./token-bytes.ts";
 
 /** Cached characters of encoded text before the cache is dropped. */
 const CACHE_CHARACTERS = 4_000_000;
@@ -14,6 +15,8 @@ const CACHE_CHARACTERS = 4_000_000;
 export class Tokenizer {
   readonly addedTokens: readonly AddedToken[];
   readonly #library: Library;
+  readonly #decoder: string | undefined;
+  readonly #addedIds: ReadonlySet<number>;
   readonly #protected = new Set<number>();
   #first: AddedTokenMatcher;
   #second: AddedTokenMatcher;
@@ -27,7 +30,9 @@ export class Tokenizer {
     } catch (error) {
       fail("RL6101", `The tokenizer ${file} cannot be used: ${messageOf(error)}.`, { cause: error });
     }
+    this.#decoder = (json as { readonly decoder?: { readonly type?: string } | null }).decoder?.type;
     this.addedTokens = [...this.#library.get_added_tokens_decoder().values()];
+    this.#addedIds = new Set(this.addedTokens.map(({ id }) => id));
     for (const token of this.addedTokens) if (token.special) this.#protected.add(token.id);
     [this.#first, this.#second] = this.#matchers();
   }
@@ -81,6 +86,14 @@ export class Tokenizer {
       skip_special_tokens: options.skipSpecial ?? false,
       clean_up_tokenization_spaces: false,
     });
+  }
+
+  /** The bytes that a token adds to a text; perhaps part of a character only. */
+  bytesOf(id: number): Uint8Array {
+    const text = this.decode([id]);
+    const spelling = this.#library.id_to_token(id);
+    if (spelling === undefined || this.#addedIds.has(id)) return new TextEncoder().encode(text);
+    return bytesOfToken(spelling, this.#decoder, text);
   }
 
   idOf(token: string): number | undefined {

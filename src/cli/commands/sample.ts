@@ -1,107 +1,111 @@
-/** `rlcli sample`: one answer from a run, a checkpoint or a base model. */
-import { readFileSync } from "node:fs";
+/** `rlcli sample`: one question to one or several models. Batches and conversations are in files of their own. */
+import { text as textOf } from "node:stream/consumers";
+import { answer, type Ending, type Piece, promptOf } from "../../chat/answer.ts";
 import { fail } from "../../diagnostic.ts";
-import { modelFolder } from "../../kinds/model.ts";
-import { samplerOf, unloadAll } from "../../kinds/sampler.ts";
-import { TinkerClient } from "../../tinker/client.ts";
-import type { SampleResult } from "../../tinker/data.ts";
-import { TinkerError } from "../../tinker/errors.ts";
-import type { TrainingModel } from "../../tinker/model.ts";
-import { loadRenderer } from "../../tokens/load.ts";
+import type { Conversation } from "../../tokens/conversation.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { askedWeights, openTarget, type TargetFlags } from "../target.ts";
+import { questionOf, SAMPLE_JSON_VERSION, type SampleFlags, seedOf, wholeAnswers, wishesOf } from "../sampling.ts";
+import { renderColumns } from "../views/columns.ts";
+import { safeText } from "../views/text.ts";
+import { openVoices, serverFault, type Voice } from "../voices.ts";
 
-export interface SampleFlags extends TargetFlags {
-  readonly prompt?: string;
-  readonly system?: string;
-  readonly checkpoint?: string;
-  readonly base?: boolean;
-  readonly maxTokens: number;
-  readonly temperature: number;
-  readonly topP?: number;
-  readonly topK?: number;
-  readonly seed?: number;
-  readonly num: number;
-}
-
-export async function sample(context: CommandContext, run: string | undefined, flags: SampleFlags): Promise<ExitCode> {
-  const instead = (["checkpoint", "base", "model", "baseUrl"] as const).find((flag) => flags[flag] !== undefined);
-  if (run !== undefined && instead !== undefined) {
-    const option = instead === "baseUrl" ? "--base-url" : `--${instead}`;
-    fail(
-      "RL9003",
-      `\`${run}\` names a run of the spec, and ${option} says to ask something else. Leave one of them out.`,
-    );
-  }
-  const prompt = flags.prompt ?? readStdin();
-  const target = await openTarget(context, flags, run);
-  const weights = (await askedWeights(target, run, flags))?.weights;
-  const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
-  const messages = [
-    ...(flags.system ? [{ role: "system", content: flags.system }] : []),
-    { role: "user", content: prompt },
-  ];
-  const tokens = renderer.encode({ messages }, { add_generation_prompt: true });
-  const { url, token, model = target.settings.model } = await target.connect();
-  const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
-  const scope: TrainingModel[] = [];
+/** Without a prompt, on a terminal, a conversation. */
+export async function sample(context: CommandContext, names: readonly string[], flags: SampleFlags): Promise<ExitCode> {
+  refuseMixture(names, flags);
+  if (flags.input !== undefined) return (await import("./sample-batch.ts")).sampleBatch(context, names, flags);
+  if (flags.prompt === undefined && process.stdin.isTTY && context.isTerminal && !context.isJson)
+    return (await import("./chat.ts")).chat(context, names, flags);
+  const question = questionOf(flags.prompt ?? (await readStdin()), flags.system);
+  const { voices, close } = await openVoices(context, names.length > 0 ? names : [undefined], flags, "rlcli sample");
+  const { stop } = context.interruption();
+  const signal = AbortSignal.any([stop, context.outputClosed]);
   try {
-    await answers(client);
-    const session = await client.createSession({ tags: ["rlcli sample"] });
-    const sampler = weights
-      ? await samplerOf(session, weights, scope)
-      : await session.createSampler({ baseModel: model });
-    const future = await sampler.sample({
-      prompt: tokens,
-      count: flags.num,
-      params: {
-        maxTokens: flags.maxTokens,
-        temperature: flags.temperature,
-        stop: renderer.stopTokens(),
-        ...(flags.topP === undefined ? {} : { topP: flags.topP }),
-        ...(flags.topK === undefined ? {} : { topK: flags.topK }),
-        ...(flags.seed === undefined ? {} : { seed: flags.seed }),
-      },
-    });
-    show(context, await future.result(), renderer);
+    if (context.isTerminal && !context.isJson) await show(context, voices, question, flags, signal);
+    else await print(context, voices, question, flags, signal);
     return EXIT.done;
   } catch (error) {
-    if (error instanceof TinkerError) fail("RL5013", `${error.message.replace(/\.$/, "")}.`, { cause: error });
-    throw error;
+    if (context.outputClosed.aborted) return EXIT.done;
+    if (stop.aborted) return EXIT.interrupted;
+    return serverFault(error);
   } finally {
-    await unloadAll(scope);
-    await client.close();
+    await close();
   }
 }
 
-/** A server that is not there is said at once: whoever waits for an answer should not wait through all retries for it. */
-async function answers(client: TinkerClient): Promise<void> {
-  try {
-    await client.health({ timeoutMs: HEALTH_TIMEOUT_MS });
-  } catch (error) {
-    // A server may have no health to tell of; the request itself will show.
-    if (error instanceof TinkerError && error.kind === "network") throw error;
+function refuseMixture([name]: readonly string[], flags: SampleFlags): void {
+  const instead = (["checkpoint", "base", "model", "baseUrl"] as const).find((flag) => flags[flag] !== undefined);
+  if (name !== undefined && instead !== undefined && !(instead === "baseUrl" && name.startsWith("tinker://"))) {
+    const option = instead === "baseUrl" ? "--base-url" : `--${instead}`;
+    fail("RL9003", `\`${name}\` names what to ask, and ${option} says to ask something else. Leave one of them out.`);
   }
+  if (flags.input !== undefined && flags.prompt !== undefined)
+    fail("RL9003", "--prompt is one question and --input a file of them. Leave one of them out.");
+  if (flags.output !== undefined && flags.input === undefined)
+    fail("RL9003", "--output is for the answers to --input FILE. Redirect standard output for a single one.");
 }
 
-const HEALTH_TIMEOUT_MS = 10_000;
-
-function readStdin(): string {
+async function readStdin(): Promise<string> {
   if (process.stdin.isTTY) fail("RL9003", "There is no prompt: give --prompt TEXT, or pipe one in.");
-  const text = readFileSync(0, "utf8").replace(/\r?\n$/, "");
+  const text = (await textOf(process.stdin)).replace(/\r?\n$/, "");
   if (text === "") fail("RL9003", "The prompt on standard input is empty.");
   return text;
 }
 
-function show(context: CommandContext, result: SampleResult, renderer: Awaited<ReturnType<typeof loadRenderer>>): void {
-  for (const sequence of result.sequences) {
-    const isClosed = sequence.stopReason === "stop" && renderer.stopTokens().includes(sequence.tokens.at(-1) ?? -1);
-    const text = renderer.tokenizer.decode(isClosed ? sequence.tokens.subarray(0, -1) : sequence.tokens);
-    if (context.isJson) {
-      const { tokens, logprobs, stopReason } = sequence;
-      context.out(
-        `${JSON.stringify({ formatVersion: 1, text, tokens: [...tokens], logprobs: [...logprobs], stopReason })}\n`,
-      );
-    } else context.out(`${text}\n`);
+/** For programs: what is said and nothing else, or as JSON lines. */
+async function print(
+  context: CommandContext,
+  voices: readonly Voice[],
+  question: Conversation,
+  flags: SampleFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const wishes = wishesOf(flags);
+  const asked = voices.map(async ({ model }) =>
+    wholeAnswers(model, promptOf(model, question, wishes), wishes, flags.num, signal),
+  );
+  for (const [i, answers] of (await Promise.all(asked)).entries()) {
+    const name = voices.length > 1 ? (voices[i] as Voice).name : undefined;
+    for (const one of answers) {
+      if (!context.isJson) context.out(`${name === undefined ? "" : `${name}: `}${one.text}\n`);
+      else
+        context.out(
+          `${JSON.stringify({ formatVersion: SAMPLE_JSON_VERSION, ...(name ? { model: name } : {}), ...answerJson(one) })}\n`,
+        );
+    }
+  }
+}
+
+function answerJson({ text, tokens, reason }: Piece & Ending) {
+  return {
+    text,
+    tokens: tokens.map(({ id }) => id),
+    logprobs: tokens.map(({ logprob }) => logprob ?? null),
+    stopReason: reason,
+  };
+}
+
+/** For people: one model's answers as they come, those of several side by side. */
+async function show(
+  context: CommandContext,
+  voices: readonly Voice[],
+  question: Conversation,
+  flags: SampleFlags,
+  signal: AbortSignal,
+): Promise<void> {
+  const wishes = wishesOf(flags);
+  const [first, second] = voices as readonly [Voice, ...Voice[]];
+  if (second) {
+    const asked = voices.map(async ({ name, model }) => {
+      const answers = await wholeAnswers(model, promptOf(model, question, wishes), wishes, flags.num, signal);
+      return { title: name, texts: answers.map(({ text }) => safeText(text)) };
+    });
+    context.out(renderColumns(await Promise.all(asked), context));
+    return;
+  }
+  const prompt = promptOf(first.model, question, wishes);
+  for (let i = 0; i < flags.num; i++) {
+    for await (const { text } of answer(first.model, prompt, { ...seedOf(wishes, i), isStreamed: true }, signal))
+      context.out(safeText(text));
+    context.out("\n");
   }
 }

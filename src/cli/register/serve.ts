@@ -1,11 +1,11 @@
 /** Commands that need a running server: serve, sample. */
 import { type Command, Option } from "commander";
-import type { SampleFlags } from "../commands/sample.ts";
 import type { ServeFlags } from "../commands/serve.ts";
 import type { LogsFlags } from "../commands/serve-look.ts";
-import { bindSpecOptions, nonNegative, share, wholeNumber } from "../options.ts";
+import { bindSpecOptions, nonNegative, repeat, share, wholeNumber } from "../options.ts";
 import { bindServeFlags, duration } from "../predecessor.ts";
 import type { Register } from "../register.ts";
+import type { SampleFlags } from "../sampling.ts";
 
 /** The fields of a server's block, for a server without a spec. */
 function bindServerOptions(command: Command): Command {
@@ -117,11 +117,19 @@ const registerDoctor: Register = (program, run) => {
 
 const registerSample: Register = (program, run) => {
   bindSpecOptions(program.command("sample"))
-    .summary("ask a run, a checkpoint or a base model")
-    .description("Prints an answer to a prompt. The prompt comes from --prompt or standard input.")
-    .argument("[run]", "run of the spec, also with a step: agent@40, agent@best")
+    .summary("ask a run, a checkpoint or a base model; without a prompt, chat")
+    .description(
+      "Prints an answer to a prompt, which comes from --prompt or standard input. On a terminal without one it is a conversation. With --input, answers a file of questions, a JSON line each.",
+    )
+    .argument(
+      "[model...]",
+      "run (agent, agent@40, agent@best, agent@last), deployment (deployment.production), tinker://…, base; several are shown side by side",
+    )
     .option("--prompt <text>", "what to ask")
     .option("--system <text>", "system message before it")
+    .option("--input <file>", "questions as JSONL, `prompt` or `messages` a line, or - for standard input")
+    .option("-o, --output <file>", "with --input: where answers go; the same command goes on after an interruption")
+    .option("--concurrency <n>", "with --input: questions asked at once", wholeNumber(1), 16)
     .addOption(new Option("--checkpoint <path>", "tinker://… instead of a run").conflicts("base"))
     .option("--base", "the server's base model instead of a run")
     .option("--model <model>", "without a spec: builtin:tiny or a model folder")
@@ -132,9 +140,10 @@ const registerSample: Register = (program, run) => {
     .option("--top-p <p>", "sample from the likeliest tokens up to this mass", share)
     .option("--top-k <k>", "sample from this many likeliest tokens", wholeNumber(1))
     .option("--seed <n>", "for the same answer again", wholeNumber(0))
+    .option("--stop <text>", "text that ends an answer; may be repeated", repeat)
     .option("-n, --num <n>", "answers to give", wholeNumber(1), 1)
-    .action((name: string | undefined, flags: SampleFlags) =>
-      run(async (context) => (await import("../commands/sample.ts")).sample(context, name, flags)),
+    .action((names: readonly string[], flags: SampleFlags) =>
+      run(async (context) => (await import("../commands/sample.ts")).sample(context, names, flags)),
     );
 };
 

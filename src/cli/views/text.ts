@@ -41,6 +41,12 @@ export function printable(text: string): string {
   return text.replaceAll("\t", TAB).replace(/[\0-\x1f\x7f-\x9f]/g, "\uFFFD");
 }
 
+/** Text of several lines that somebody else wrote, safe for a terminal: line breaks and tabs stay, other control characters do not act. */
+export function safeText(text: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced.
+  return text.replace(/[\0-\x08\x0b-\x1f\x7f-\x9f]/g, "\uFFFD");
+}
+
 /** Spaces outside of `code`: an even number of backticks follows. */
 const BREAKS = / (?=(?:[^`]*`[^`]*`)*[^`]*$)/;
 

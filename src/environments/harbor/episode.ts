@@ -1,9 +1,10 @@
 /** An attempt of a policy at a task: its answers are commands until it stops giving any, and then the tests judge. */
 import { fail, RlcliError } from "../../diagnostic.ts";
 import type { AgentOrder } from "../../environment-order.ts";
+import { parseCalls, type ToolCall } from "../../tokens/calls.ts";
 import type { Answer, Episode, Response } from "../environment.ts";
 import type { ChatMessage, Grade } from "../grader.ts";
-import { BASH_TOOL, commandOf, parseCalls, type ToolCall } from "./calls.ts";
+import { BASH_TOOL, commandOf } from "./calls.ts";
 import { scalarOf } from "./reward.ts";
 import { maskSecrets, withoutSecrets } from "./templates.ts";
 import type { Trial } from "./trial.ts";

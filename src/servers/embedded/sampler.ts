@@ -16,6 +16,8 @@ export interface SampleRequest {
   readonly policy: SamplingPolicy;
   /** Sample i draws from `seed + i`. */
   readonly seed: number;
+  /** Of the first token's random number; above 0 where the prompt ends with so many tokens that were sampled from the seed. */
+  readonly seedPosition: number;
   /** End a sequence, and are part of it. */
   readonly stopTokens: readonly number[];
   /** End a sequence at the token that completes one of them. */
@@ -169,8 +171,8 @@ export class Sampler {
   /** Appends the next token; true if that ended the sequence. */
   #extend(sequence: Sequence, logits: Float32Array): boolean {
     const { job, index, tokens, logprobs } = sequence;
-    const { seed, policy, maxTokens, topkSampled } = job.request;
-    const token = chooseToken(logits, policy, uniform(seed + index, 0, tokens.length));
+    const { seed, seedPosition, policy, maxTokens, topkSampled } = job.request;
+    const token = chooseToken(logits, policy, uniform(seed + index, 0, seedPosition + tokens.length));
     tokens.push(token);
     logprobs.push(Math.fround((logits[token] as number) - logSumExp(logits)));
     if (topkSampled > 0) sequence.topk.push(topLogprobs(logits, topkSampled));

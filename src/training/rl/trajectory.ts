@@ -4,7 +4,7 @@
  * task) is a chain of them. https://github.com/laude-institute/harbor/blob/main/docs/rfcs/0001-trajectory-format.md
  */
 import type { ChatMessage } from "../../environments/grader.ts";
-import { parseCalls, partThinking, type ToolFormat } from "../../environments/harbor/calls.ts";
+import { parseCalls, partThinking, type ToolFormat } from "../../tokens/calls.ts";
 import type { Rollout, RolloutTurn } from "./rollout.ts";
 
 /** All that is written is in 1.7; 1.8 added sound. */

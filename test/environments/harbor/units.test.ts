@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { commandOf, parseCalls, type ToolFormat } from "../../../src/environments/harbor/calls.ts";
+import { commandOf } from "../../../src/environments/harbor/calls.ts";
 import { chooseDataset, compareVersions, parseDatasetName } from "../../../src/environments/harbor/registry.ts";
 import {
   combineRewards,
@@ -19,6 +19,7 @@ import { openDocker } from "../../../src/environments/sandbox/docker.ts";
 import { dockerIgnore, gitIgnore } from "../../../src/environments/sandbox/ignore.ts";
 import { DEADLINE, OWNER, ownOwner, verdictOn } from "../../../src/environments/sandbox/labels.ts";
 import { FrameReader, HeadTail, MarkedStream } from "../../../src/environments/sandbox/output.ts";
+import { parseCalls, type ToolFormat } from "../../../src/tokens/calls.ts";
 
 describe("tool calls", () => {
   const commands = (text: string, format: ToolFormat = "auto") => {

@@ -20,6 +20,7 @@ function requestOf(changes: Partial<SampleRequest> = {}): SampleRequest {
     stopStrings: [],
     wishes: NO_WISHES,
     topkSampled: 0,
+    seedPosition: 0,
     ...changes,
   };
 }

@@ -110,6 +110,8 @@ export function readSample(body: Fields, facts: ModelFacts, randomSeed: () => nu
     maxTokens: Math.min(maxTokens, room),
     policy: { temperature, topP, topK: params.optionalInteger("top_k", -1) ?? -1 },
     seed: params.optionalInteger("seed") ?? randomSeed(),
+    // Ours alone: an answer that is asked for in pieces is the one that a single request gives.
+    seedPosition: params.optionalInteger("seed_position", 0) ?? 0,
     ...readStop(params, facts),
     wishes: readWishes(body, prompt.length, facts),
     topkSampled: readTopk(body, "topk_sample_logprobs"),
