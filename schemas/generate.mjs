@@ -50,8 +50,14 @@ async function generate() {
   files.set("src/tinker/proto/tinker.gen.ts", await messagesOf(root, "tinker"));
   const { CODES } = await importTypeScript(new URL("src/codes.ts", root));
   files.set("docs/diagnostics.md", diagnosticsPage(CODES));
-  const { createProgram } = await importTypeScript(new URL("src/cli/program.ts", root));
-  files.set("docs/reference/cli.md", cliPage(createProgram(async () => {})));
+  const { createProgram, examplesOf } = await importTypeScript(new URL("src/cli/program.ts", root));
+  files.set(
+    "docs/reference/cli.md",
+    cliPage(
+      createProgram(async () => {}),
+      examplesOf,
+    ),
+  );
   return files;
 }
 

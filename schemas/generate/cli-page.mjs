@@ -22,7 +22,16 @@ function usage(command, path) {
   return [path, ...(command.options.length > 0 ? ["[options]"] : []), ...args].join(" ");
 }
 
-function section(command, path, level) {
+/** A command that can be run has to show how. */
+function exampleBlock(command, path, examplesOf) {
+  const examples = examplesOf(path.replace(/^rlcli /, ""));
+  if (examples.length === 0 && command.commands.length > 0) return [];
+  if (examples.length === 0) throw new Error(`${path} has no examples: add some to src/cli/examples.ts`);
+  const lines = examples.map(({ line, about }) => `# ${about}\n${line}`);
+  return [`\`\`\`sh\n${lines.join("\n")}\n\`\`\``];
+}
+
+function section(command, path, level, examplesOf) {
   const args = command.registeredArguments
     .filter((a) => a.description)
     .map((a) => `- \`${a.name()}\`: ${a.description}`);
@@ -35,13 +44,14 @@ function section(command, path, level) {
     command.description(),
     ...own,
     ...(args.length > 0 ? [args.join("\n")] : []),
+    ...exampleBlock(command, path, examplesOf),
     ...optionTable(command.options),
-    ...command.commands.flatMap((sub) => section(sub, `${path} ${sub.name()}`, level + 1)),
+    ...command.commands.flatMap((sub) => section(sub, `${path} ${sub.name()}`, level + 1, examplesOf)),
   ].filter((part) => part !== "");
 }
 
-export function cliPage(program) {
-  const parts = program.commands.flatMap((command) => section(command, `rlcli ${command.name()}`, 2));
+export function cliPage(program, examplesOf) {
+  const parts = program.commands.flatMap((command) => section(command, `rlcli ${command.name()}`, 2, examplesOf));
   return `<!-- Generated from src/cli/register.ts by schemas/generate.mjs; do not edit. -->
 
 # Commands

@@ -1,6 +1,6 @@
 /** What a command gets to see of the world. Commands write through it and never touch `process` themselves. */
 import { type Diagnostic, diagnostic, messageOf } from "../diagnostic.ts";
-import { diagnosticsJson, renderDiagnostics } from "./views/diagnostic.ts";
+import { diagnosticsJson, nextCommand, renderDiagnostics } from "./views/diagnostic.ts";
 import { createStyle, type Style, wantsColor } from "./views/style.ts";
 
 declare const __RLCLI_VERSION__: string;
@@ -90,10 +90,18 @@ function currentFolder(): string {
   }
 }
 
-/** The result of a command that failed: diagnostics for people on stderr, or as JSON on stdout. */
-export function reportFailure(context: CommandContext, diagnostics: readonly Diagnostic[]): void {
-  if (context.isJson) context.out(diagnosticsJson(diagnostics));
-  else context.report(diagnostics);
+/**
+ * The result of a command that failed: diagnostics for people on stderr, with the command to type next, or as JSON on stdout.
+ * `help` is the command that prints help about what was asked for.
+ */
+export function reportFailure(context: CommandContext, diagnostics: readonly Diagnostic[], help?: string): void {
+  if (context.isJson) {
+    context.out(diagnosticsJson(diagnostics));
+    return;
+  }
+  context.report(diagnostics);
+  const next = nextCommand(diagnostics, help);
+  if (next !== undefined) context.err(`\n\`${next}\` says more.\n`);
 }
 
 /**

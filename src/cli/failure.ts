@@ -3,7 +3,7 @@ import { type Command, CommanderError } from "commander";
 import { diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
 import { isFileSystemError } from "../files.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure, VERSION } from "./context.ts";
-import { usageDiagnostic } from "./usage.ts";
+import { helpOf, usageDiagnostic } from "./usage.ts";
 
 /** The words that are safe to repeat in a report: the leading names of commands, and names of options. Values may be secret. */
 function commandWords(argv: readonly string[], program: Command): string {
@@ -71,6 +71,6 @@ export function handleThrown(error: unknown, { program, argv, context }: Invocat
     process.stderr.write(bugReport(error, argv, program));
     return EXIT.bug;
   }
-  reportFailure(context(), diagnostics);
+  reportFailure(context(), diagnostics, helpOf(program, argv));
   return EXIT.failed;
 }

@@ -2,6 +2,9 @@
 import { Command } from "commander";
 import { VERSION } from "./context.ts";
 import { COMMANDS, type Run } from "./register.ts";
+import { teach } from "./teach.ts";
+
+export { examplesOf } from "./examples.ts";
 
 export function createProgram(run: Run): Command {
   const program = new Command("rlcli")
@@ -10,7 +13,13 @@ export function createProgram(run: Run): Command {
     )
     .version(VERSION, "-V, --version", "print the version")
     .helpOption("-h, --help", "print this help")
-    .helpCommand("help [command]", "print help for a command")
+    .addHelpCommand(
+      new Command("help")
+        .argument("[command...]")
+        .summary("print help for a command")
+        .helpGroup("More:")
+        .helpOption(false),
+    )
     .option("-C, --chdir <dir>", "work as if started in this folder")
     .option("--json", "print results as JSON")
     .option("--no-color", "print without colour")
@@ -20,5 +29,6 @@ export function createProgram(run: Run): Command {
     // Faults are printed as diagnostics.
     .configureOutput({ outputError: () => {}, writeErr: () => {} });
   for (const register of COMMANDS) register(program, run);
+  teach(program);
   return program;
 }

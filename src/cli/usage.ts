@@ -26,6 +26,10 @@ function fullName(command: Command): string {
   return names.join(" ");
 }
 
+/** The command that prints the help of what was asked for. */
+export const helpOf = (program: Command, argv: readonly string[]): string =>
+  `${fullName(reachedCommand(program, argv))} --help`;
+
 function optionNames(command: Command): string[] {
   const names: string[] = [];
   for (let at: Command | null = command; at !== null; at = at.parent)

@@ -46,7 +46,7 @@ test("anything may be thrown", () => {
 test("a user's fault is a diagnostic without a stack", () => {
   const { code, text } = handle(new RlcliError(diagnostic("RL1001", "There is no file.")));
   expect(code).toBe(1);
-  expect(text).toBe("error[RL1001]: File cannot be read\n  There is no file.\n");
+  expect(text).toBe("error[RL1001]: File cannot be read\n  There is no file.\n\n`rlcli explain RL1001` says more.\n");
 });
 
 test("what the file system refuses is no bug", () => {

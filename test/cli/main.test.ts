@@ -75,7 +75,7 @@ describe("validate", () => {
     expect(stdout).toBe("");
     expect(stderr).toContain("error[RL1201]: Unknown reference\n --> broken.yaml:9:27 (run.a)");
     expect(stderr).toContain("Did you mean `rows`?");
-    expect(stderr).toMatch(/\n1 error$/);
+    expect(stderr).toMatch(/\n1 error; `rlcli explain RL1201` says more$/);
   });
 
   test("--json puts all of it on stdout", async () => {

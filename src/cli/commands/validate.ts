@@ -5,7 +5,7 @@ import type { Spec } from "../../spec.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import type { SpecOptions } from "../options.ts";
 import { loadSpecFor } from "../spec.ts";
-import { countDiagnostics, diagnosticsJson } from "../views/diagnostic.ts";
+import { countDiagnostics, diagnosticsJson, nextCommand } from "../views/diagnostic.ts";
 
 function countKinds(spec: Spec): Partial<Record<KindName, number>> {
   const counts: Partial<Record<KindName, number>> = {};
@@ -34,7 +34,8 @@ export async function validate(context: CommandContext, options: Partial<SpecOpt
   }
   context.report(diagnostics);
   if (!isValid) {
-    context.err(`\n${countDiagnostics(diagnostics)}\n`);
+    const next = nextCommand(diagnostics);
+    context.err(`\n${countDiagnostics(diagnostics)}${next === undefined ? "" : `; \`${next}\` says more`}\n`);
     return EXIT.failed;
   }
   const n = spec.nodes.size;

@@ -71,6 +71,14 @@ export function countDiagnostics(diagnostics: readonly Diagnostic[]): string {
   return [...count(errors, "error"), ...count(warnings, "warning")].join(" and ") || "no faults";
 }
 
+/** What to type after diagnostics that name no command themselves; undefined where they do. `help` is for those about the command line. */
+export function nextCommand(diagnostics: readonly Diagnostic[], help = "rlcli --help"): string | undefined {
+  const errors = diagnostics.filter(({ severity }) => severity === "error");
+  const [first] = errors;
+  if (first === undefined || errors.some(({ detail }) => detail.includes("`rlcli "))) return undefined;
+  return first.code.startsWith("RL900") ? help : `rlcli explain ${first.code}`;
+}
+
 /** Version of the JSON form of diagnostics. */
 export const DIAGNOSTICS_FORMAT_VERSION = 1;
 

@@ -1,0 +1,104 @@
+/** What help teaches: every command shows how it is used, in lines that the program itself accepts; every failure says what to type next. */
+import { spawnSync } from "node:child_process";
+import { CommanderError } from "commander";
+import { describe, expect, test } from "vitest";
+import { EXAMPLE_PATHS, examplesOf } from "../../src/cli/examples.ts";
+import { createProgram } from "../../src/cli/program.ts";
+import { allCommands, pathOf } from "../../src/cli/teach.ts";
+import { nextCommand } from "../../src/cli/views/diagnostic.ts";
+import { CODES } from "../../src/codes.ts";
+import { diagnostic } from "../../src/diagnostic.ts";
+
+const program = createProgram(async () => {});
+const leaves = allCommands(program).filter((command) => command.commands.length === 0);
+
+/** The words of each `rlcli` in a line of shell; quotes hold words together, pipes and semicolons end a command. */
+function commandsIn(line: string): string[][] {
+  const words = line.match(/'[^']*'|"[^"]*"|[^\s'"]+/g) ?? [];
+  const commands: string[][] = [[]];
+  for (const word of words) {
+    if (word === "|" || word === ";" || word === "&&") commands.push([]);
+    else commands.at(-1)?.push(word.replace(/^(['"])(.*)\1$/, "$2"));
+  }
+  return commands.filter(([name]) => name === "rlcli").map(([, ...args]) => args);
+}
+
+async function parses(args: readonly string[]): Promise<string | undefined> {
+  const reached: string[] = [];
+  const fresh = createProgram(async () => void reached.push("run"));
+  try {
+    await fresh.parseAsync(args, { from: "user" });
+  } catch (error) {
+    if (error instanceof CommanderError) return error.message;
+    throw error;
+  }
+  return reached.length === 1 ? undefined : "it runs nothing";
+}
+
+describe("examples", () => {
+  test.each(leaves.map(pathOf))("%s has one to three, of its own", async (path) => {
+    const examples = examplesOf(path);
+    expect(examples.length).toBeGreaterThanOrEqual(1);
+    expect(examples.length).toBeLessThanOrEqual(3);
+    for (const { line, about } of examples) {
+      expect(line).toContain(`rlcli ${path}`);
+      expect(line.length).toBeLessThanOrEqual(118);
+      expect(about).not.toMatch(/\.$/);
+      for (const args of commandsIn(line)) expect([line, await parses(args)]).toEqual([line, undefined]);
+    }
+  });
+
+  test("none is of a command that is gone", () => {
+    expect(EXAMPLE_PATHS.filter((path) => !leaves.some((command) => pathOf(command) === path))).toEqual([]);
+  });
+
+  test("an example that the grammar refuses would be found", async () => {
+    expect(await parses(["plan", "--bogus"])).toContain("unknown option");
+    expect(await parses(["logs"])).toContain("missing required argument");
+  });
+});
+
+function rlcli(...args: string[]) {
+  const bin = new URL("../../bin/rlcli.js", import.meta.url).pathname;
+  const env = { ...process.env, NO_COLOR: "1", FORCE_COLOR: undefined } as NodeJS.ProcessEnv;
+  return spawnSync(process.execPath, [bin, ...args], { encoding: "utf8", cwd: "/", env });
+}
+
+describe("help", () => {
+  test("commands stand in groups, none without one", () => {
+    const { stdout } = rlcli("--help");
+    expect(stdout).toContain("Begin:\n  init");
+    expect(stdout).toContain("More:\n  help [command...]");
+    expect(stdout).not.toContain("\nCommands:");
+    const ungrouped = program.commands.filter((command) => command.helpGroup() === "More:").map((c) => c.name());
+    expect(ungrouped).toEqual([]);
+  });
+
+  test("`help COMMAND` and `COMMAND --help` are the same, with examples", () => {
+    const { stdout } = rlcli("help", "plan");
+    expect(stdout).toBe(rlcli("plan", "--help").stdout);
+    expect(stdout).toContain("Examples:\n  rlcli plan\n      what an apply would do, and why");
+  });
+});
+
+describe("the next command", () => {
+  test.each([
+    ["of the command line", ["render"], "`rlcli render --help` says more."],
+    ["of a file", ["plan", "-f", "/proc/version"], "`rlcli explain RL1"],
+  ])("after a fault %s", (_, args, words) => {
+    const { status, stderr } = rlcli(...args);
+    expect(status).toBe(1);
+    expect(stderr).toContain(words);
+  });
+
+  test("is not said twice where the message has one, nor for warnings", () => {
+    expect(nextCommand([diagnostic("RL9009", "It is not there. `rlcli apply` makes it.")])).toBeUndefined();
+    expect(nextCommand([diagnostic("RL1305", "The variable x is not used.")])).toBeUndefined();
+    expect(nextCommand([])).toBeUndefined();
+  });
+
+  test("every code leads to a page that says more than its summary", () => {
+    for (const { summary, explanation } of Object.values(CODES))
+      expect(explanation.length).toBeGreaterThan(summary.length);
+  });
+});
