@@ -131,9 +131,12 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ["rlcli render --model ./qwen3-0.6b --messages chat.json --json", "any conversation as ids and weights"],
   ),
   sample: ways(
-    ["rlcli sample agent --prompt 'What is 3+4?'", "a run's final weights"],
-    ["rlcli sample agent@40 --prompt hello --temperature 0", "those of a kept step"],
-    ["echo hello | rlcli sample --model builtin:tiny", "a base model, without a spec"],
+    ["rlcli sample agent", "a conversation with a run's final weights"],
+    [
+      "rlcli sample agent@40 agent --prompt 'What is 3+4?' --temperature 0",
+      "a kept step and the last one, side by side",
+    ],
+    ["rlcli sample agent --input questions.jsonl -o answers.jsonl", "many questions, one JSON object a line"],
   ),
   "serve start": ways(
     ["rlcli serve start", "the spec's server"],
