@@ -22,6 +22,9 @@ function usage(command, path) {
   return [path, ...(command.options.length > 0 ? ["[options]"] : []), ...args].join(" ");
 }
 
+/** Without commands that only programs call. */
+const visible = (command) => command.commands.filter((inner) => !inner._hidden);
+
 /** A command that can be run has to show how. */
 function exampleBlock(command, path, examplesOf) {
   const examples = examplesOf(path.replace(/^rlcli /, ""));
@@ -46,12 +49,12 @@ function section(command, path, level, examplesOf) {
     ...(args.length > 0 ? [args.join("\n")] : []),
     ...exampleBlock(command, path, examplesOf),
     ...optionTable(command.options),
-    ...command.commands.flatMap((sub) => section(sub, `${path} ${sub.name()}`, level + 1, examplesOf)),
+    ...visible(command).flatMap((sub) => section(sub, `${path} ${sub.name()}`, level + 1, examplesOf)),
   ].filter((part) => part !== "");
 }
 
 export function cliPage(program, examplesOf) {
-  const parts = program.commands.flatMap((command) => section(command, `rlcli ${command.name()}`, 2, examplesOf));
+  const parts = visible(program).flatMap((command) => section(command, `rlcli ${command.name()}`, 2, examplesOf));
   return `<!-- Generated from src/cli/register.ts by schemas/generate.mjs; do not edit. -->
 
 # Commands

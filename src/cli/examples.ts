@@ -170,6 +170,11 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ["rlcli env gc --dry-run", "what is left behind on the daemon"],
     ["rlcli env gc --images --older-than 7d", "old images of tasks too"],
   ),
+  completion: ways(
+    ['eval "$(rlcli completion bash)"', "in ~/.bashrc"],
+    ['eval "$(rlcli completion zsh)"', "in ~/.zshrc, after compinit"],
+    ["rlcli completion fish > ~/.config/fish/completions/rlcli.fish", "once, for fish"],
+  ),
   explain: ways(
     ["rlcli explain run.learning_rate", "a field: what it takes, its default, what a change does"],
     ["rlcli explain RL1203", "a diagnostic"],

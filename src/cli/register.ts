@@ -7,6 +7,7 @@ import type { InitFlags } from "./commands/init.ts";
 import type { CommandContext, ExitCode } from "./context.ts";
 import { TEMPLATE_NAMES } from "./init/templates.ts";
 import { bindSpecOptions, repeat, type SpecOptions } from "./options.ts";
+import { registerCompletion } from "./register/completion.ts";
 import { DATA_COMMANDS, FORMAT_NAMES } from "./register/data.ts";
 import { registerEnv } from "./register/env.ts";
 import { LOOK_COMMANDS } from "./register/look.ts";
@@ -81,4 +82,5 @@ export const COMMANDS: readonly Register[] = [
   ...SERVE_COMMANDS,
   registerEnv,
   registerExplain,
+  registerCompletion,
 ];

@@ -13,6 +13,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])
   ],
   ["Without a spec:", ["train", "import", "render"]],
   ["Servers and sandboxes:", ["serve", "env"]],
+  ["More:", ["completion"]],
 ];
 
 const NEXT = "\nNew here? `rlcli init` writes a first project, `rlcli plan` says what it would do.";

@@ -10,14 +10,16 @@ import { CODES } from "../../src/codes.ts";
 import { diagnostic } from "../../src/diagnostic.ts";
 
 const program = createProgram(async () => {});
-const leaves = allCommands(program).filter((command) => command.commands.length === 0);
+const leaves = allCommands(program).filter(
+  (command) => command.commands.length === 0 && !command.name().startsWith("__"),
+);
 
 /** The words of each `rlcli` in a line of shell; quotes hold words together, pipes and semicolons end a command. */
 function commandsIn(line: string): string[][] {
   const words = line.match(/'[^']*'|"[^"]*"|[^\s'"]+/g) ?? [];
   const commands: string[][] = [[]];
   for (const word of words) {
-    if (word === "|" || word === ";" || word === "&&") commands.push([]);
+    if (["|", ";", "&&", ">"].includes(word)) commands.push([]);
     else commands.at(-1)?.push(word.replace(/^(['"])(.*)\1$/, "$2"));
   }
   return commands.filter(([name]) => name === "rlcli").map(([, ...args]) => args);
@@ -68,10 +70,10 @@ describe("help", () => {
   test("commands stand in groups, none without one", () => {
     const { stdout } = rlcli("--help");
     expect(stdout).toContain("Begin:\n  init");
-    expect(stdout).toContain("More:\n  help [command...]");
+    expect(stdout).toContain("More:\n  completion <shell>");
     expect(stdout).not.toContain("\nCommands:");
     const ungrouped = program.commands.filter((command) => command.helpGroup() === "More:").map((c) => c.name());
-    expect(ungrouped).toEqual([]);
+    expect(ungrouped).toEqual(["completion", "__complete"]);
   });
 
   test("`help COMMAND` and `COMMAND --help` are the same, with examples", () => {

@@ -1,34 +1,20 @@
 /** The real program on a real terminal. Needs a Python 3 for its pseudo-terminal; skipped by name where there is none. */
-import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { cacheFolder } from "../../servers/embedded/server.ts";
 import { startPolicyServer } from "../../support/policy-server.ts";
+import { hasTerminal, type Keys, program, typeAt } from "../../support/terminal.ts";
 
-const program = fileURLToPath(new URL("../../../bin/rlcli.js", import.meta.url));
-const driver = fileURLToPath(new URL("terminal.py", import.meta.url));
-const hasPython = spawnSync("python3", ["-c", "import pty"]).status === 0;
-
-async function onTerminal(args: readonly string[], keys: readonly (readonly [string, string])[]) {
+async function onTerminal(args: readonly string[], keys: readonly Keys[]) {
   const folder = mkdtempSync(join(tmpdir(), "rlcli-chat-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const child = spawn("python3", [driver, process.execPath, program, ...args], {
-    cwd: folder,
-    env: { ...process.env, RLCLI_CACHE: cacheFolder, NO_COLOR: "1", TERM: "xterm", CI: undefined },
-  });
-  child.stdin.end(keys.map(([wait, typed]) => `${wait}\t${typed}\n`).join(""));
-  let shown = "";
-  child.stdout.setEncoding("utf8").on("data", (text: string) => {
-    shown += text;
-  });
-  const code = await new Promise((resolve) => child.once("close", resolve));
-  return { code, shown };
+  const env = { RLCLI_CACHE: cacheFolder, NO_COLOR: "1", CI: undefined };
+  return typeAt([process.execPath, program, ...args], keys, { cwd: folder, env });
 }
 
-test.skipIf(!hasPython)(
+test.skipIf(!hasTerminal)(
   "a conversation: an answer, one that Ctrl-C ends, another, Ctrl-C at the prompt, Ctrl-D",
   async () => {
     const policy = await startPolicyServer({

@@ -1,14 +1,16 @@
 """Runs a program on a terminal of its own and types at it: `WAIT<TAB>KEYS` lines on standard input, KEYS as a Python string. Prints what
-the terminal showed; exits with the program's code."""
-import os, pty, select, sys, time
+the terminal showed; exits with the program's code. RLCLI_TEST_COLUMNS is the terminal's width."""
+import fcntl, os, pty, select, struct, sys, termios, time
 
 script = [line.rstrip("\n").split("\t") for line in sys.stdin if line.strip()]
 pid, terminal = pty.fork()
 if pid == 0:
     os.execvp(sys.argv[1], sys.argv[1:])
+size = struct.pack("HHHH", 40, int(os.environ.get("RLCLI_TEST_COLUMNS", "80")), 0, 0)
+fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
 shown = b""
 at = 0
-deadline = time.time() + 30
+deadline = time.time() + 60
 while time.time() < deadline:
     if script and script[0][0].encode() in shown[at:]:
         at += shown[at:].index(script[0][0].encode()) + len(script[0][0].encode())
