@@ -27,6 +27,13 @@ export interface Voice {
 const HEALTH_TIMEOUT_MS = 10_000;
 const CAPABILITIES_TIMEOUT_MS = 10_000;
 
+interface LinkFacts {
+  readonly serverRun: string;
+  readonly baseModel: string;
+  readonly contextLength: number | undefined;
+  readonly seedsGoOn: boolean;
+}
+
 /** A connection to a server, with what is the same for all weights on it. */
 export class Link {
   readonly #client: TinkerClient;
@@ -36,12 +43,11 @@ export class Link {
   readonly #contextLength: number | undefined;
   readonly #seedsGoOn: boolean;
 
-  private constructor(
-    client: TinkerClient,
-    session: Session,
-    renderer: Renderer,
-    facts: { readonly baseModel: string; readonly contextLength: number | undefined; readonly seedsGoOn: boolean },
-  ) {
+  /** Of the server that was connected to: another one after a restart. */
+  readonly serverRun: string;
+
+  private constructor(client: TinkerClient, session: Session, renderer: Renderer, facts: LinkFacts) {
+    this.serverRun = facts.serverRun;
     this.#client = client;
     this.#session = session;
     this.#renderer = renderer;
@@ -53,7 +59,7 @@ export class Link {
   /** Starts a server of ours on need. `tag` names the command to the server. Fails with TinkerError where it does not answer. */
   static async open(target: Target, tag: string): Promise<Link> {
     const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
-    const { url, token, model: baseModel = target.settings.model } = await target.connect();
+    const { url, token, serverRun, model: baseModel = target.settings.model } = await target.connect();
     const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
     try {
       await requireAnswer(client);
@@ -62,7 +68,12 @@ export class Link {
         serverFamily(client),
         contextLengthOf(client, [baseModel, target.settings.model]),
       ]);
-      return new Link(client, session, renderer, { baseModel, contextLength, seedsGoOn: family === "embedded" });
+      return new Link(client, session, renderer, {
+        serverRun,
+        baseModel,
+        contextLength,
+        seedsGoOn: family === "embedded",
+      });
     } catch (error) {
       await client.close();
       throw error;
@@ -86,11 +97,6 @@ export class Link {
       },
       close: () => unloadAll(scope),
     };
-  }
-
-  /** Whether the server has said that the session is gone: everything has to be opened anew. */
-  get isGone(): boolean {
-    return this.#session.isGone;
   }
 
   async close(): Promise<void> {

@@ -92,8 +92,8 @@ export class Tokenizer {
   bytesOf(id: number): Uint8Array {
     const text = this.decode([id]);
     const spelling = this.#library.id_to_token(id);
-    if (spelling === undefined || this.#addedIds.has(id)) return new TextEncoder().encode(text);
-    return bytesOfToken(spelling, this.#decoder, text);
+    // An added token is spelled as it reads.
+    return bytesOfToken(spelling ?? "", this.#addedIds.has(id) ? undefined : this.#decoder, text);
   }
 
   idOf(token: string): number | undefined {

@@ -26,6 +26,12 @@ export const cookbookPython =
     ? join(cookbook, "bin/python")
     : undefined;
 
+const OPENAI = "3.57.0";
+const openai = join(cache, `openai-${OPENAI}`);
+
+/** Python with the official OpenAI client; undefined where that is not wholly installed. */
+export const openaiPython = existsSync(join(openai, "complete")) ? join(openai, "bin/python") : undefined;
+
 export interface PythonRun {
   readonly code: number | null;
   readonly stdout: string;

@@ -2,6 +2,7 @@
 import { type Command, Option } from "commander";
 import type { ServeFlags } from "../commands/serve.ts";
 import type { LogsFlags } from "../commands/serve-look.ts";
+import type { ServeOpenAiFlags } from "../commands/serve-openai.ts";
 import { bindSpecOptions, nonNegative, repeat, share, wholeNumber } from "../options.ts";
 import { bindServeFlags, duration } from "../predecessor.ts";
 import type { Register } from "../register.ts";
@@ -102,6 +103,32 @@ const registerServe: Register = (program, run) => {
       run(async (context) =>
         (await import("../commands/serve-look.ts")).serveLogs(context, { ...flags, ...(server ? { server } : {}) }),
       ),
+    );
+  registerOpenAi(serve, run);
+};
+
+const registerOpenAi = (serve: Command, run: Parameters<Register>[1]): void => {
+  bindSpecOptions(serve.command("openai"))
+    .summary("an OpenAI-compatible endpoint over runs, deployments and checkpoints")
+    .description(
+      "Answers OpenAI's chat completions with the models of the spec, or of --model or --base-url, until it is interrupted. Models go by the names of `rlcli sample`: agent, agent@best, deployment.production, tinker://…; a deployment that moves is followed.",
+    )
+    .option("--host <address>", "what to listen on; beyond loopback others need a key", "127.0.0.1")
+    .option("--port <n>", "0 takes a free one", wholeNumber(0), 8080)
+    .option(
+      "--api-key <key>",
+      "what clients must send; better as the variable RLCLI_OPENAI_KEY (default: none on loopback)",
+    )
+    .option("--tls-certificate <file>", "speak HTTPS with this certificate")
+    .option("--tls-key <file>", "and this private key")
+    .option("--model <model>", "without a spec: builtin:tiny or a model folder")
+    .option("--base-url <url>", "a running Tinker server")
+    .option("--checkpoint <path>", "tinker://… to list among the models")
+    .option("--server <name>", "only this server of the spec")
+    .option("--max-loaded <n>", "weights that stay loaded while nobody asks them", wholeNumber(1), 4)
+    .option("--log", "a line on standard error for each request")
+    .action((flags: ServeOpenAiFlags) =>
+      run(async (context) => (await import("../commands/serve-openai.ts")).serveOpenAi(context, flags)),
     );
 };
 

@@ -12,10 +12,10 @@ import {
   type ServerResponse,
 } from "node:http";
 import { createServer as createTlsServer } from "node:https";
-import type { AddressInfo, Socket } from "node:net";
-import { isIPv6 } from "node:net";
-import { fail, messageOf } from "../../diagnostic.ts";
+import type { Socket } from "node:net";
+import { messageOf } from "../../diagnostic.ts";
 import { isAuthorised } from "../authorise.ts";
+import { listen, urlOf } from "../listen.ts";
 import { Activity } from "./activity.ts";
 import { Tap } from "./tap.ts";
 
@@ -80,17 +80,8 @@ export class Door {
   /** Throws RL5004 where the port is taken, RL5003 where listening fails otherwise. */
   async open(): Promise<void> {
     const { host, port } = this.#settings;
-    try {
-      await listen(this.#server, host, port);
-      if (this.#inner) await listen(this.#inner, "127.0.0.1", 0);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === "EADDRINUSE")
-        fail(
-          "RL5004",
-          `Port ${port} on ${host} is in use by another program. Choose another port, or 0 for a free one.`,
-        );
-      fail("RL5003", `The server cannot listen on ${host}:${port}: ${messageOf(error)}.`, { cause: error });
-    }
+    await listen(this.#server, { host, port });
+    if (this.#inner) await listen(this.#inner, { host: "127.0.0.1", port: 0 });
   }
 
   /** Where this machine reaches it, without TLS. */
@@ -173,19 +164,6 @@ export class Door {
     reply.once("aborted", () => response.destroy());
     reply.pipe(response);
   }
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen({ host, port, backlog: 1024 }, resolve);
-  });
-}
-
-function urlOf(server: Server, scheme: string, host: string): string {
-  const { port } = server.address() as AddressInfo;
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return `${scheme}://${isIPv6(reachable) ? `[${reachable}]` : reachable}:${port}`;
 }
 
 /** The key stays at the door: what is behind it knows none. */

@@ -1,8 +1,6 @@
 /** The embedded server put together: compute thread, API, HTTP, cleaning up, and the end when nobody needs it. */
-import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
-import { fail, messageOf } from "../../diagnostic.ts";
 import { sweepCheckpoints } from "../checkpoints.ts";
+import { listen, urlOf } from "../listen.ts";
 import { accountRoutes } from "./api/account.ts";
 import { downloadRoutes } from "./api/download.ts";
 import { createHttpServer } from "./api/http.ts";
@@ -73,7 +71,7 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
   }
   const idle = watchIdle(state, activity, settings.idleTimeoutMs);
   return {
-    url: urlOf(http, settings.host),
+    url: urlOf(http, "http", settings.host),
     ended: Promise.race([
       idle.reached.then(() => ({ reason: "idle" }) as const),
       computer.crashed.then((error) => ({ reason: "crashed", error }) as const),
@@ -89,27 +87,6 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
       await closed;
     },
   };
-}
-
-async function listen(http: Server, { host, port }: ServerSettings): Promise<void> {
-  try {
-    await new Promise<void>((resolve, reject) => {
-      http.once("error", reject);
-      http.listen({ host, port, backlog: 1024 }, resolve);
-    });
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === "EADDRINUSE")
-      fail("RL5004", `Port ${port} on ${host} is in use by another program. Choose another port, or leave it out.`);
-    fail("RL5003", `The server cannot listen on ${host}:${port}: ${messageOf(error)}.`, { cause: error });
-  }
-}
-
-/** Where this machine reaches the server. */
-function urlOf(http: Server, host: string): string {
-  const { port } = http.address() as AddressInfo;
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return `http://${reachable.includes(":") ? `[${reachable}]` : reachable}:${port}`;
 }
 
 /** Cleans up once a second, and tells when nothing has been going on for `timeoutMs`. */
