@@ -155,6 +155,11 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   "serve status": ways(["rlcli serve status", "exits with 1 where one does not run"]),
   "serve list": ways(["rlcli serve list", "also those without a spec"]),
   "serve logs": ways(["rlcli serve logs -f", "what the server says, as it says it"]),
+  "serve openai": ways(
+    ["rlcli serve openai", "the spec's runs and deployments at http://127.0.0.1:8080/v1"],
+    ["rlcli serve openai --model builtin:tiny --port 0 --json", "without a spec; the first line tells where"],
+    ["rlcli serve openai --host 0.0.0.0 --log", "for other machines, with a key that it prints"],
+  ),
   doctor: ways(["rlcli doctor", "which servers and sandboxes can run here, and what is missing"]),
   "env list": ways(["rlcli env list ./tasks", "tasks by name, with their limits"]),
   "env check": ways(
