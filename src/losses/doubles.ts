@@ -1,23 +1,52 @@
-/** The arithmetic of formulas in double precision, over one datum. */
+/**
+ * The arithmetic of formulas in double precision, over one datum. It runs over every token of every step, so each operation has a loop of its
+ * own over arrays of doubles: one loop for all of them would call an operation a number.
+ */
 import type { Arithmetic } from "./formula.ts";
 
 /** One number a position, or one for all. Conditions are 1 and 0. */
 export type Doubles = ArrayLike<number> | number;
 
+type Loop = (out: Float64Array, x: Float64Array, y: Float64Array) => void;
+
 export const DOUBLES: Arithmetic<Doubles> = {
-  add: each((a, b) => a + b),
-  sub: each((a, b) => a - b),
-  mul: each((a, b) => a * b),
-  div: each((a, b) => a / b),
-  min: each(Math.min),
-  max: each(Math.max),
-  exp: (a) => (typeof a === "number" ? Math.exp(a) : Float64Array.from(a, Math.exp)),
-  less: each((a, b) => Number(a < b)),
-  equal: each((a, b) => Number(a === b)),
+  add: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = (x[i] as number) + (y[i] as number);
+  }),
+  sub: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = (x[i] as number) - (y[i] as number);
+  }),
+  mul: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = (x[i] as number) * (y[i] as number);
+  }),
+  div: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = (x[i] as number) / (y[i] as number);
+  }),
+  min: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = Math.min(x[i] as number, y[i] as number);
+  }),
+  max: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = Math.max(x[i] as number, y[i] as number);
+  }),
+  exp: (a) => {
+    if (typeof a === "number") return Math.exp(a);
+    const values = new Float64Array(a);
+    for (let i = 0; i < values.length; i++) values[i] = Math.exp(values[i] as number);
+    return values;
+  },
+  less: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = (x[i] as number) < (y[i] as number) ? 1 : 0;
+  }),
+  equal: each((out, x, y) => {
+    for (let i = 0; i < out.length; i++) out[i] = x[i] === y[i] ? 1 : 0;
+  }),
   select: (condition, yes, no) => {
     const length = lengthOf(condition) ?? lengthOf(yes) ?? lengthOf(no);
     if (length === undefined) return condition ? yes : no;
-    return Float64Array.from({ length }, (_, i) => (at(condition, i) ? at(yes, i) : at(no, i)));
+    const [holds, x, y] = [spread(condition, length), spread(yes, length), spread(no, length)];
+    const values = new Float64Array(length);
+    for (let i = 0; i < length; i++) values[i] = (holds[i] ? x[i] : y[i]) as number;
+    return values;
   },
   sum: (a) => {
     if (typeof a === "number") throw new Error("a sum is over positions");
@@ -27,13 +56,13 @@ export const DOUBLES: Arithmetic<Doubles> = {
   },
 };
 
-function each(operation: (a: number, b: number) => number): (a: Doubles, b: Doubles) => Doubles {
+/** An operation of two operands by its loop. */
+function each(loop: Loop): (a: Doubles, b: Doubles) => Doubles {
   return (a, b) => {
     const length = lengthOf(a) ?? lengthOf(b);
-    if (length === undefined) return operation(a as number, b as number);
-    const values = new Float64Array(length);
-    for (let i = 0; i < length; i++) values[i] = operation(at(a, i), at(b, i));
-    return values;
+    const values = new Float64Array(length ?? 1);
+    loop(values, spread(a, values.length), spread(b, values.length));
+    return length === undefined ? (values[0] as number) : values;
   };
 }
 
@@ -41,6 +70,12 @@ function lengthOf(values: Doubles): number | undefined {
   return typeof values === "number" ? undefined : values.length;
 }
 
-function at(values: Doubles, position: number): number {
-  return typeof values === "number" ? values : (values[position] as number);
+/** At every position. What has fewer is not a number at the rest. */
+function spread(values: Doubles, length: number): Float64Array {
+  if (values instanceof Float64Array && values.length === length) return values;
+  const all = new Float64Array(length);
+  if (typeof values === "number") return all.fill(values);
+  if (values.length < length) all.fill(Number.NaN);
+  for (let i = 0; i < Math.min(length, values.length); i++) all[i] = values[i] as number;
+  return all;
 }
