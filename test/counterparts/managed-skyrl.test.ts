@@ -168,7 +168,7 @@ test.skipIf(!canRun)(
     project.ok("apply", "--auto-approve", "--target", "run.count");
     expect(project.record("run.count")).toMatchObject({ status: "ready", incarnation: 1, results: { step: 64 } });
     expect(project.ok("sample", "count", "--prompt", "one", "--max-tokens", "4")).toBeTypeOf("string");
-    project.ok("serve", "stop", "--server", "other");
+    project.ok("serve", "stop", "other");
   },
   1_800_000,
 );
