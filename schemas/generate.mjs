@@ -6,6 +6,7 @@ import { cliPage } from "./generate/cli-page.mjs";
 import { diagnosticsPage } from "./generate/diagnostics-page.mjs";
 import { fieldTable } from "./generate/fields.mjs";
 import { importTypeScript } from "./generate/import.mjs";
+import { jsonPage } from "./generate/json-page.mjs";
 import { messagesOf } from "./generate/protobuf.mjs";
 import { resolvedForm } from "./generate/resolve.mjs";
 import { specPage } from "./generate/spec-page.mjs";
@@ -51,13 +52,10 @@ async function generate() {
   const { CODES } = await importTypeScript(new URL("src/codes.ts", root));
   files.set("docs/diagnostics.md", diagnosticsPage(CODES));
   const { createProgram, examplesOf } = await importTypeScript(new URL("src/cli/program.ts", root));
-  files.set(
-    "docs/reference/cli.md",
-    cliPage(
-      createProgram(async () => {}),
-      examplesOf,
-    ),
-  );
+  const program = createProgram(async () => {});
+  files.set("docs/reference/cli.md", cliPage(program, examplesOf));
+  const output = JSON.parse(await readFile(new URL("schemas/output.schema.json", root), "utf8"));
+  files.set("docs/reference/json.md", jsonPage(program, output));
   return files;
 }
 

@@ -71,6 +71,7 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   ),
   logs: ways(
     ["rlcli logs agent -f", "what a run says, until it ends"],
+    ["rlcli logs --since 10m", "the last ten minutes of the run at work"],
     ["rlcli logs run.warmup --json", "its events, one JSON object a line"],
   ),
   stop: ways(

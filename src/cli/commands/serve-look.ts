@@ -80,9 +80,17 @@ export async function serveLogs(context: CommandContext, flags: LogsFlags): Prom
     fail("RL9009", `${settings.address} has no log: it was never started here.`, { address: settings.address });
   const from = statSync(path).size;
   const lines = readLog(folder).trimEnd().split("\n").slice(-flags.lines);
-  context.out(`${lines.join("\n")}\n`);
+  write(context, `${lines.join("\n")}\n`);
   if (flags.follow) await follow(context, path, from);
   return EXIT.done;
+}
+
+/** With --json each line is an object. A line that is not whole yet comes as two. */
+function write(context: CommandContext, text: string): void {
+  if (!context.isJson) context.out(text);
+  else
+    for (const line of text.split("\n").filter((one) => one !== ""))
+      context.out(`${JSON.stringify({ formatVersion: 1, line })}\n`);
 }
 
 const POLL_MS = 300;
@@ -99,7 +107,7 @@ async function follow(context: CommandContext, path: string, from: number): Prom
     if (size === at) return;
     const [start, end] = [at, size - 1];
     at = size;
-    for await (const bytes of createReadStream(path, { start, end, encoding: "utf8" })) context.out(bytes);
+    for await (const bytes of createReadStream(path, { start, end, encoding: "utf8" })) write(context, bytes);
   };
   watchFile(path, { interval: POLL_MS }, () => {
     reading = reading.then(more, more);

@@ -117,7 +117,8 @@ export async function serveToken(context: CommandContext, flags: ServeFlags): Pr
         address,
       },
     );
-  context.out(`${seen.runtime.token}\n`);
+  const { token } = seen.runtime;
+  context.out(context.isJson ? `${JSON.stringify({ formatVersion: 1, address, token })}\n` : `${token}\n`);
   return EXIT.done;
 }
 
@@ -141,11 +142,10 @@ const STOP_TIMEOUT_MS = 600_000;
 export async function serveStop(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
   const target = await openTarget(context, withModel(flags));
   const folder = serverFolder(target.open.context.dataFolder, target.settings.address);
-  if (readRuntime(folder).state !== "running") {
-    context.out(`${target.settings.address} is not running.\n`);
-    return EXIT.done;
-  }
-  await stopServer(folder, { force: flags.force ?? false, timeoutMs: STOP_TIMEOUT_MS });
-  context.out(`${target.settings.address} has stopped. Its checkpoints are kept.\n`);
+  const { address } = target.settings;
+  const wasRunning = readRuntime(folder).state === "running";
+  if (wasRunning) await stopServer(folder, { force: flags.force ?? false, timeoutMs: STOP_TIMEOUT_MS });
+  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, address, wasRunning })}\n`);
+  else context.out(wasRunning ? `${address} has stopped. Its checkpoints are kept.\n` : `${address} is not running.\n`);
   return EXIT.done;
 }

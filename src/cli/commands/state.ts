@@ -156,6 +156,11 @@ export async function statePush(context: CommandContext, file: string, flags: Pa
   const written = await withLease(store, draft.address, "rlcli state push", (lease) =>
     store.write(draft, { expect, fence: lease.record.token }),
   );
+  if (context.isJson) {
+    const { address, version } = written;
+    context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, address, version })}\n`);
+    return EXIT.done;
+  }
   context.out(`Stored ${written.address} as version ${written.version}. ${file} is not needed any more.\n`);
   return EXIT.done;
 }

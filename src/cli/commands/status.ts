@@ -1,15 +1,10 @@
-/** `rlcli status` and `rlcli logs`: what runs now, and what runs say. They look; they start and change nothing. */
-import { closeSync, openSync, readSync } from "node:fs";
-import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+/** `rlcli status`: what runs now and how far it is. It looks; it starts and changes nothing. */
 import { type Address, nameOf } from "../../address.ts";
 import { serverFolder } from "../../kinds/connect.ts";
 import { deploymentResults } from "../../kinds/deployment-record.ts";
 import { judge, keptResults, resultWords } from "../../kinds/eval/results.ts";
-import { EventTail } from "../../kinds/run/attach.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { runFolder } from "../../kinds/run/observe.ts";
-import type { RunEvent } from "../../run-record.ts";
 import { readRuntime } from "../../servers/runtime.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { StateRecord } from "../../state-record.ts";
@@ -19,7 +14,6 @@ import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import type { OpenProject } from "../project.ts";
-import { openRun } from "../run-record.ts";
 import { compact, duration, measuredWords } from "../views/units.ts";
 
 export const STATUS_JSON_VERSION = 1;
@@ -160,75 +154,4 @@ const namesOf = (records: readonly StateRecord[]): string => records.map(({ addr
 function isSameCheckpoint(a: StateRecord, b: StateRecord | undefined): boolean {
   const id = "checkpoint.id";
   return b !== undefined && canonicalJson(a.attributes[id]) === canonicalJson(b.attributes[id]);
-}
-
-export interface LogsFlags extends Partial<SpecOptions> {
-  readonly follow?: boolean;
-}
-
-const POLL_MS = 200;
-
-/** What a run's worker said and did, oldest first; with --follow until the worker has ended. */
-export async function logs(context: CommandContext, name: string, flags: LogsFlags): Promise<ExitCode> {
-  const { folder } = await openRun(context, name, flags);
-  const words = new TextTail(join(folder, "log.txt"));
-  const events = new EventTail(join(folder, "events.jsonl"), 0);
-  for (;;) {
-    const isAlive = readRunRecord(folder).workerAlive;
-    context.out(words.read());
-    for (const event of events.read())
-      context.out(context.isJson ? `${JSON.stringify(event)}\n` : `${renderEvent(event)}\n`);
-    if (!flags.follow || !isAlive || context.outputClosed.aborted) return EXIT.done;
-    await sleep(POLL_MS);
-  }
-}
-
-function renderEvent(event: RunEvent): string {
-  const time = event.at.slice(11, 19);
-  switch (event.t) {
-    case "phase":
-      return `${time} ${event.phase}${event.detail ? ` (${event.detail})` : ""}`;
-    case "progress": {
-      const measured = measuredWords(event).join(" ");
-      return `${time} step ${event.step}/${event.steps} ${measured} ${compact(event.tokensPerSecond)} tokens/s`;
-    }
-    case "checkpoint":
-      return `${time} checkpoint at step ${event.step}: ${event.path}`;
-    case "warning":
-      return `${time} warning ${event.diagnostic.code}: ${event.diagnostic.detail}`;
-    case "end":
-      return [
-        `${time} ${event.end.status} at step ${event.end.step}`,
-        ...(event.end.diagnostics ?? []).map((d) => `${time} ${d.code}: ${d.detail}`),
-      ].join("\n");
-  }
-}
-
-/** Reads a text file as it grows. */
-class TextTail {
-  readonly #path: string;
-  #offset = 0;
-  constructor(path: string) {
-    this.#path = path;
-  }
-  read(): string {
-    let fd: number;
-    try {
-      fd = openSync(this.#path, "r");
-    } catch {
-      return "";
-    }
-    try {
-      const parts: Buffer[] = [];
-      for (;;) {
-        const chunk = Buffer.alloc(1 << 16);
-        const count = readSync(fd, chunk, 0, chunk.length, this.#offset);
-        if (count === 0) return Buffer.concat(parts).toString("utf8");
-        this.#offset += count;
-        parts.push(chunk.subarray(0, count));
-      }
-    } finally {
-      closeSync(fd);
-    }
-  }
 }

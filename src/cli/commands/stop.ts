@@ -16,6 +16,8 @@ export interface StopFlags extends Partial<SpecOptions> {
   readonly now?: boolean;
 }
 
+export const STOP_JSON_VERSION = 1;
+
 export async function stop(context: CommandContext, name: string | undefined, flags: StopFlags): Promise<ExitCode> {
   const open = await openWith(context, flags);
   const working = await workersOf(context, open);
@@ -29,22 +31,25 @@ export async function stop(context: CommandContext, name: string | undefined, fl
       `Nothing works on run.${name.replace(/^run\./, "")}.${didYouMean(`run.${name}`, working.keys())} \`rlcli status\` shows what does.`,
     );
   }
-  if (chosen.length === 0) context.out("No run is being worked on.\n");
+  if (chosen.length === 0 && !context.isJson) context.out("No run is being worked on.\n");
   const { kill } = context.interruption();
   const aborted = AbortSignal.abort();
-  await Promise.all(
+  const stopped = await Promise.all(
     chosen.map(async ([address, folder]) => {
       const pid = readStatus(folder)?.process.pid;
-      if (pid === undefined) return;
+      if (pid === undefined) return { address };
       const end = await attachWorker(folder, pid, {
         stop: aborted,
         kill: flags.now ? aborted : kill,
         from: eventsOffset(folder),
         onEvent: () => {},
       });
-      context.out(`${address} has stopped${end ? ` at step ${end.step}` : ""}. \`rlcli apply\` resumes it.\n`);
+      if (!context.isJson)
+        context.out(`${address} has stopped${end ? ` at step ${end.step}` : ""}. \`rlcli apply\` resumes it.\n`);
+      return { address, ...(end ? { step: end.step } : {}) };
     }),
   );
+  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: STOP_JSON_VERSION, stopped })}\n`);
   return EXIT.done;
 }
 

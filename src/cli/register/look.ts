@@ -1,7 +1,7 @@
 /** Commands that look at what is there: show, status, logs, output, state, checkpoint, prune. */
 
 import type { PruneFlags } from "../commands/checkpoint.ts";
-import type { LogsFlags } from "../commands/status.ts";
+import type { LogsFlags } from "../commands/logs.ts";
 import type { StopFlags } from "../commands/stop.ts";
 import { bindSpecOptions, type SpecOptions, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
@@ -29,10 +29,11 @@ const registerLogs: Register = (program, run) => {
   bindSpecOptions(program.command("logs"), { hasShort: false })
     .summary("print what a run's worker said and did")
     .description("Prints a run's log and progress.")
-    .argument("<run>", "name or address of the run")
+    .argument("[run]", "name or address of the run (default: the only one, or the only one at work)")
     .option("-f, --follow", "go on until the run ends")
-    .action((name: string, flags: LogsFlags) =>
-      run(async (context) => (await import("../commands/status.ts")).logs(context, name, flags)),
+    .option("--since <when>", "only what happened since: a duration such as 10m, or a time")
+    .action((name: string | undefined, flags: LogsFlags) =>
+      run(async (context) => (await import("../commands/logs.ts")).logs(context, name, flags)),
     );
 };
 

@@ -66,6 +66,10 @@ export function renderDatums(datums: readonly TokenDatum[], tokenizer: Tokenizer
 
 /** One line of JSON a datum: ids and loss weights, of equal length. */
 export function datumsJson(datums: readonly TokenDatum[]): string {
-  const lines = datums.map(({ tokens, weights }) => ({ tokens: Array.from(tokens), weights: Array.from(weights) }));
+  const lines = datums.map(({ tokens, weights }) => ({
+    formatVersion: 1,
+    tokens: Array.from(tokens),
+    weights: Array.from(weights),
+  }));
   return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
 }
