@@ -85,6 +85,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   "state push": "recovery.test.ts: needs a disk that refused",
   rollback: "rl.test.ts: needs two deployments",
   "serve install": "downloads",
+  "serve openai": "goes on until interrupted",
   "train rl": "prints what apply does",
   "train harbor": "prints what apply does",
   import: "text",
