@@ -2,7 +2,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setOutput, summarise, upsertComment } from "./github.mjs";
-import { keepPlan, keptPlan, removePlan, treeOf } from "./plans.mjs";
+import { keepPlan, keptPlan, removeOldPlans, removePlan, treeOf } from "./plans.mjs";
 import { Failure, rlcli, settingsOf } from "./run.mjs";
 
 /** `rlcli plan --detailed-exitcode` ends with it where there are changes. */
@@ -53,6 +53,7 @@ async function drift(settings) {
     ...settings.arguments,
   ]);
   summarise(settings, out);
+  removeOldPlans(settings);
   setOutput(settings, "changes", String(code === HAS_CHANGES));
   if (code === HAS_CHANGES) throw new Failure("What is there is not what the spec says: see the summary of this job.");
   if (code !== 0) throw new Failure(`rlcli plan ended with ${code}`);

@@ -52,6 +52,25 @@ export function keptPlan(settings) {
   return isDone ? out : undefined;
 }
 
+/** Days after which a plan that nobody applied is of no use. */
+const OLDEST_DAYS = 90;
+
+/** Removes plans of pull requests that were not merged. What cannot be removed stays for the next time. */
+export function removeOldPlans(settings, now = Date.now()) {
+  const namespace = "refs/rlcli/plans";
+  if (!git(settings, ["fetch", "--depth", "1", "origin", `+${namespace}/*:${namespace}/*`]).isDone) return;
+  const format = "--format=%(committerdate:unix) %(refname)";
+  const lines = must(settings, ["for-each-ref", format, namespace])
+    .split("\n")
+    .filter((line) => line !== "");
+  for (const line of lines) {
+    const [seconds, ref] = line.split(" ");
+    if (now / 1000 - Number(seconds) < OLDEST_DAYS * 86_400) continue;
+    git(settings, ["push", "origin", `:${ref}`]);
+    git(settings, ["update-ref", "-d", ref]);
+  }
+}
+
 /** Once applied, it is no use any more. */
 export function removePlan(settings) {
   git(settings, ["push", "origin", `:${refOf(settings)}`]);

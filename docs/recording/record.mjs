@@ -1,12 +1,12 @@
 // Makes docs/recording/quickstart.svg: the quickstart typed into a terminal of its own (util-linux `script`), what it showed and when, drawn by
-// svg.mjs. Nothing in it is written by hand but the commands. `node docs/recording/record.mjs`, after `npm run build`; it takes a minute.
+// svg.mjs. Nothing in it is written by hand but the commands; while progress is drawn again and again, time goes five times as fast. `node docs/recording/record.mjs`, after `npm run build`; it takes a minute.
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { drawSvg } from "./svg.mjs";
 import { Screen } from "./screen.mjs";
+import { drawSvg } from "./svg.mjs";
 
 const [COLUMNS, ROWS] = [92, 26];
 const COMMANDS = [
@@ -37,12 +37,19 @@ try {
   const { status, stderr } = spawnSync(
     "script",
     ["--quiet", "--return", "--log-out", output, "--log-timing", timing, "--command", "bash driver.sh"],
-    { cwd: folder, encoding: "utf8", input: "", env: { ...process.env, SHELL: "/bin/bash" } },
+    { cwd: folder, encoding: "utf8", input: "" },
   );
   if (status !== 0) throw new Error(`the recording ended with ${status}: ${stderr}`);
   const frames = framesOf(readFileSync(output), readFileSync(timing, "utf8"));
   writeFileSync(new URL("quickstart.svg", import.meta.url), drawSvg(frames, { columns: COLUMNS, rows: ROWS }));
-  spawnSync(process.execPath, [join(root, "bin/rlcli.js"), "-C", join(folder, "quickstart"), "serve", "stop", "--force"]);
+  spawnSync(process.execPath, [
+    join(root, "bin/rlcli.js"),
+    "-C",
+    join(folder, "quickstart"),
+    "serve",
+    "stop",
+    "--force",
+  ]);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
@@ -50,16 +57,17 @@ try {
 /** What the screen showed, and from when on. Moments that last less than a fifth of a second are part of the next. */
 function framesOf(bytes, timing) {
   const SHORTEST_MS = 200;
-  const LONGEST_MS = 4_000;
+  const REDRAWN_SPEED = 5;
   const screen = new Screen(COLUMNS, ROWS);
   const frames = [];
   // `script` writes a line of its own before and after the session.
   let [at, ms] = [bytes.indexOf("\n") + 1, 0];
   for (const line of timing.trim().split("\n")) {
     const [seconds, count] = line.split(" ").map(Number);
-    // A pause that says nothing new is cut short, so that it does not look hung.
-    ms += Math.min(seconds * 1000, LONGEST_MS);
-    screen.write(bytes.subarray(at, at + count).toString());
+    const text = bytes.subarray(at, at + count).toString();
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: the cursor goes up where lines are drawn again.
+    ms += Math.round((seconds * 1000) / (/\x1b\[\d*A/.test(text) ? REDRAWN_SPEED : 1));
+    screen.write(text);
     at += count;
     const last = frames.at(-1);
     if (last && ms - last.ms < SHORTEST_MS) last.rows = screen.rows();

@@ -29,7 +29,7 @@ export class Screen {
 
   write(text) {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control sequences are what this reads.
-    for (const [piece, params, final] of text.matchAll(/\x1b\[([?\d;]*)([A-Za-z])|\x1b[()][A-Z0-9]|[^]/gu))
+    for (const [piece, params, final] of text.matchAll(/\x1b\[([?\d;]*)([A-Za-z])|\x1b[()][A-Z0-9]|[\s\S]/gu))
       if (final !== undefined) this.#control(params, final);
       else if (piece.length <= 2) this.#put(piece);
   }

@@ -15,19 +15,19 @@ const COLORS = {
 /** How long the last screen stays before it begins again. */
 const REST_MS = 6_000;
 
-const escape = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+const escapeXml = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** frames: { ms, rows } by time; a row is a list of { text, style }. */
 export function drawSvg(frames, { columns, rows }) {
   const [width, height] = [columns * CHAR + 2 * PAD, rows * LINE + 2 * PAD + BAR];
-  const total = frames.at(-1).ms + REST_MS;
+  const total = Math.round(frames.at(-1).ms + REST_MS);
   const spans = spansOf(frames, total);
   const rules = spans.map(({ from, to }, i) => keyframes(i, from, to, total)).filter((rule) => rule !== "");
   const texts = spans.map(({ y, row }, i) => `<g class="s s${i}">${rowText(row, y)}</g>`);
   const styles = Object.entries(COLORS).map(([name, rule]) => `.${name}{${rule}}`);
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" role="img" aria-label="Recording of rlcli's quickstart in a terminal">
 <style>
-text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#e6edf3;white-space:pre}
+text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#e6edf3}
 ${styles.join("")}
 @media (prefers-reduced-motion: no-preference){.s{animation:${total}ms step-end infinite}
 ${rules.join("\n")}}
@@ -70,12 +70,14 @@ function keyframes(i, from, to, total) {
 
 function rowText(row, y) {
   let x = 0;
-  const parts = row.map(({ text, style }) => {
+  // Spaces side by side would be one in an SVG, so what stands between them is placed by itself.
+  const words = row.flatMap(({ text, style }) => text.split(/( {2,}|^ +| +$)/).map((word) => ({ text: word, style })));
+  const parts = words.map(({ text, style }) => {
     const at = x;
     x += [...text].length;
     if (text.trim() === "") return "";
     // Its length is said, so that another font does not move what stands beside it.
-    return `<tspan x="${Math.round((PAD + at * CHAR) * 10) / 10}" textLength="${Math.round([...text].length * CHAR * 10) / 10}"${style ? ` class="${style}"` : ""}>${escape(text)}</tspan>`;
+    return `<tspan x="${Math.round((PAD + at * CHAR) * 10) / 10}" textLength="${Math.round([...text].length * CHAR * 10) / 10}"${style ? ` class="${style}"` : ""}>${escapeXml(text)}</tspan>`;
   });
   return `<text y="${PAD + BAR + (y + 0.5) * LINE}">${parts.join("")}</text>`;
 }

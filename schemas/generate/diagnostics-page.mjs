@@ -18,7 +18,7 @@ function section(family, title, codes) {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([code, info]) => {
       const severity = info.severity === "warning" ? " (warning)" : "";
-      return `### ${code}: ${info.summary}${severity}\n\n${info.explanation}`;
+      return `### <a id="${code.toLowerCase()}"></a>${code}: ${info.summary}${severity}\n\n${info.explanation}`;
     });
   return entries.length === 0 ? [] : [`## ${title}\n\n${entries.join("\n\n")}`];
 }
@@ -29,7 +29,8 @@ export function diagnosticsPage(codes) {
 
 # Diagnostics
 
-Every message of rlcli about something that you can mend has a code. \`rlcli explain CODE\` prints the entry of this page.
+Every message of rlcli about something that you can mend has a code. \`rlcli explain CODE\` prints the entry of this page; each has an anchor
+of its own (`diagnostics.md#rl1101`).
 
 ${sections.join("\n\n")}
 `;

@@ -159,6 +159,16 @@ test("from a pull request to its merge: one comment, and the reviewed plan carri
   expect(await pipeline.run("apply")).toMatchObject({ code: 0, summary: expect.stringContaining("Nothing to apply") });
   expect(await pipeline.run("drift")).toMatchObject({ code: 0, output: "changes=false\n" });
 
+  // A pull request that was closed long ago left its plan behind.
+  const dated = { ...process.env, GIT_COMMITTER_DATE: "2020-01-01T00:00:00Z", GIT_AUTHOR_DATE: "2020-01-01T00:00:00Z" };
+  const people = ["-c", "user.name=test", "-c", "user.email=test@localhost"];
+  const args = [...people, "commit-tree", "HEAD^{tree}", "-m", "old"];
+  const old = execFileSync("git", args, { cwd: project.folder, encoding: "utf8", env: dated }).trim();
+  pipeline.git("push", "origin", `${old}:refs/rlcli/plans/${"0".repeat(40)}/old`);
+  expect(pipeline.plans).toHaveLength(2);
+  expect(await pipeline.run("drift")).toMatchObject({ code: 0 });
+  expect(pipeline.plans).toHaveLength(1);
+
   // The branch moves on without a review of what comes out of it.
   project.edit("rlcli.yaml", "steps: 4", "steps: 5");
   pipeline.commit();
