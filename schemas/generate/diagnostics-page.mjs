@@ -30,7 +30,7 @@ export function diagnosticsPage(codes) {
 # Diagnostics
 
 Every message of rlcli about something that you can mend has a code. \`rlcli explain CODE\` prints the entry of this page; each has an anchor
-of its own (`diagnostics.md#rl1101`).
+of its own (\`diagnostics.md#rl1101\`).
 
 ${sections.join("\n\n")}
 `;
