@@ -1,5 +1,5 @@
-// Screens as one animated SVG, without scripts: rows that stay are drawn once, for as long as they are seen. Where animations are off, the last
-// screen stands still.
+// Screens as one animated SVG, without scripts: rows that stay are drawn once, for as long as they are seen. Where nothing is animated, the last
+// screen stands still: an animation is stronger than the rule that hides a row.
 
 const [CHAR, LINE, PAD, BAR] = [8.4, 19, 16, 30];
 const COLORS = {
@@ -31,7 +31,7 @@ text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",mon
 ${styles.join("")}
 @media (prefers-reduced-motion: no-preference){.s{animation:${total}ms step-end infinite}
 ${rules.join("\n")}}
-@media (prefers-reduced-motion: reduce){${spans.map(({ to }, i) => (to < total ? `.s${i}{visibility:hidden}` : "")).join("")}}
+${spans.map(({ to }, i) => (to < total ? `.s${i}{visibility:hidden}` : "")).join("")}
 </style>
 <rect width="${width}" height="${height}" rx="8" fill="#0d1117"/>
 <circle cx="20" cy="18" r="6" fill="#ff5f57"/><circle cx="40" cy="18" r="6" fill="#febc2e"/><circle cx="60" cy="18" r="6" fill="#28c840"/>
