@@ -711,6 +711,16 @@ export const CODES = table({
     explanation:
       "The command line names something that is not there: a file, a run, an output, a record. The message says what there is.",
   },
+  RL9022: {
+    summary: "Checkpoint is needed",
+    explanation:
+      "A run's current weights, or a deployment, stand on the checkpoint that is to be deleted. `rlcli prune` deletes what nothing needs; --force deletes it all the same, and the next plan says what is missing.",
+  },
+  RL9023: {
+    summary: "Server cannot do this",
+    explanation:
+      "Servers of the protocol differ in what they offer beyond training and sampling: this one has no such call. docs/compatibility.md tells what each has.",
+  },
   RL9021: {
     summary: "Line of a batch cannot be used",
     explanation:

@@ -86,6 +86,7 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   "checkpoint list": ways(
     ["rlcli checkpoint list", "of all runs"],
     ["rlcli checkpoint list agent --json", "of one, for other programs"],
+    ["rlcli checkpoint list --base-url http://gpu-box:8000 -q", "paths of all that a server keeps"],
   ),
   prune: ways(
     ["rlcli prune --dry-run", "what would go, and how many bytes"],
@@ -112,6 +113,23 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ["rlcli regrade agent --steps 10..20 -o regraded.jsonl", "of these steps, kept as JSONL"],
   ),
   "run list": ways(["rlcli run list", "the runs that were started"]),
+  "checkpoint info": ways(["rlcli checkpoint info agent", "where it is, its size, model and expiry"]),
+  "checkpoint download": ways(
+    ["rlcli checkpoint download agent -o agent-adapter", "the final weights, as PEFT and transformers load them"],
+    ["rlcli checkpoint download agent@40 --training", "the training state with its optimizer"],
+  ),
+  "checkpoint delete": ways(["rlcli checkpoint delete agent@20 agent@40", "say what goes, ask, and delete"]),
+  "checkpoint publish": ways(["rlcli checkpoint publish agent", "on a service with several users"]),
+  "checkpoint unpublish": ways(["rlcli checkpoint unpublish agent", "take that back"]),
+  "checkpoint set-ttl": ways(
+    ["rlcli checkpoint set-ttl agent@40 --ttl 7d", "deleted by itself in a week"],
+    ["rlcli checkpoint set-ttl agent --never", "kept for good"],
+  ),
+  "session list": ways(["rlcli session list --base-url http://gpu-box:8000", "who works there, with their runs"]),
+  "session export-trace": ways(
+    ["rlcli session export-trace agent", "a run's timeline, for ui.perfetto.dev"],
+    ["rlcli session export-trace session_124818a09a4f -o session.json", "a session's requests, as the server saw them"],
+  ),
   "run info": ways(["rlcli run info agent", "its settings, progress and checkpoints"]),
   "run finish": ways(["rlcli run finish agent --at 60", "the checkpoint at step 60 is its last; then rlcli apply"]),
   "deployment list": ways(["rlcli deployment list", "where each points, and why one is held"]),

@@ -13,6 +13,7 @@ import { registerEnv } from "./register/env.ts";
 import { LOOK_COMMANDS } from "./register/look.ts";
 import { RL_COMMANDS } from "./register/rl.ts";
 import { SERVE_COMMANDS } from "./register/serve.ts";
+import { SERVER_COMMANDS } from "./register/server.ts";
 import { WORK_COMMANDS } from "./register/work.ts";
 
 /** Runs a command's body with its context and hands its exit code on. */
@@ -77,6 +78,7 @@ export const COMMANDS: readonly Register[] = [
   registerValidate,
   ...WORK_COMMANDS,
   ...LOOK_COMMANDS,
+  ...SERVER_COMMANDS,
   ...RL_COMMANDS,
   ...DATA_COMMANDS,
   ...SERVE_COMMANDS,

@@ -9,7 +9,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])
   ["See how it goes:", ["status", "logs", "stop", "show", "output", "state"]],
   [
     "Weights and answers:",
-    ["sample", "eval", "rollouts", "regrade", "run", "checkpoint", "deployment", "rollback", "prune"],
+    ["sample", "eval", "rollouts", "regrade", "run", "checkpoint", "session", "deployment", "rollback", "prune"],
   ],
   ["Without a spec:", ["train", "import", "render"]],
   ["Servers and sandboxes:", ["serve", "env"]],

@@ -2,6 +2,7 @@
  * Calls about runs, checkpoints and sessions. Not every server has all of them: what is optional answers with a value
  * that says so, so that a caller need not tell a missing call from a missing thing by its status.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Archive, openArchive } from "./archive.ts";
 import type { TinkerClient } from "./client.ts";
 import type { SamplerInfo, SessionInfo, TrainingRunInfo } from "./data.ts";
@@ -26,6 +27,7 @@ export type CopyTarget = { readonly ttlSeconds?: number } & (
 );
 
 const PAGE = 100;
+const TRACE_POLL_MS = 2000;
 
 export class Rest {
   readonly #client: TinkerClient;
@@ -112,6 +114,32 @@ export class Rest {
       const wire = await this.#client.json<Wire>("GET", `/sessions/${id}`, undefined, options);
       const metadata = wire.user_metadata == null ? {} : { metadata: wire.user_metadata };
       return { runIds: wire.training_run_ids, samplerIds: wire.sampler_ids, ...metadata };
+    });
+  }
+
+  /**
+   * The timeline of a session as the server wrote it (`.pftrace`, or the Trace Event Format from the embedded server), once it is
+   * built. May be read once.
+   */
+  sessionTrace(id: string, options: CallOptions = {}): Promise<Supported<AsyncIterable<Uint8Array>>> {
+    interface Wire {
+      readonly status: "pending" | "ready" | "failed";
+      readonly url?: string | null;
+      readonly error?: string | null;
+    }
+    return probing(async () => {
+      const path = `/sessions/${encodeURIComponent(id)}/trace_export`;
+      for (;;) {
+        const { status, url, error } = await this.#client.json<Wire>("GET", path, undefined, options);
+        if (status === "ready" && typeof url === "string") return this.#client.transport.download(url, options.signal);
+        if (status !== "pending")
+          throw new TinkerError({
+            kind: "failed",
+            endpoint: `GET ${path}`,
+            reason: error ?? "the timeline was not built",
+          });
+        await sleep(TRACE_POLL_MS, undefined, options.signal ? { signal: options.signal } : {});
+      }
     });
   }
 

@@ -17,6 +17,8 @@ import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import type { OpenProject } from "../project.ts";
+import type { RemoteFlags } from "../remote.ts";
+import { renderTable, type TableColumn } from "../views/table.ts";
 import { bytes } from "../views/units.ts";
 
 export const CHECKPOINTS_JSON_VERSION = 1;
@@ -49,8 +51,10 @@ async function runsOf(context: CommandContext, open: OpenProject) {
 export async function checkpointList(
   context: CommandContext,
   run: string | undefined,
-  flags: Partial<SpecOptions>,
+  flags: RemoteFlags,
 ): Promise<ExitCode> {
+  if (flags.baseUrl !== undefined || flags.model !== undefined || flags.server !== undefined)
+    return (await import("./checkpoint-server.ts")).serverCheckpointList(context, run, flags);
   const open = await openWith(context, flags);
   const { records, runs } = await runsOf(context, open);
   const address = run === undefined ? undefined : (`run.${run.replace(/^run\./, "")}` as Address);
@@ -80,16 +84,23 @@ export async function checkpointList(
     context.out(`${JSON.stringify({ formatVersion: CHECKPOINTS_JSON_VERSION, checkpoints: rows })}\n`);
     return EXIT.done;
   }
-  if (rows.length === 0) context.err("No checkpoints are kept here.\n");
-  for (const row of rows) {
-    const isForgotten = !records.has(row.address) && !open.spec?.nodes.has(row.address);
-    const past = isForgotten ? "forgotten" : row.isCurrent ? "" : "earlier generation";
-    const words = [row.isFinal ? "final" : "", row.isBest ? "best" : "", ...row.deployments, past];
-    const marks = words.filter(Boolean).join(", ");
-    context.out(
-      `${row.address}@${row.step}  ${row.generation}/${row.incarnation}  ${row.sampler ?? row.training}${marks ? `  (${marks})` : ""}\n`,
-    );
+  if (flags.quiet) {
+    context.out(rows.map(({ sampler, training }) => `${sampler ?? training}\n`).join(""));
+    return EXIT.done;
   }
+  if (rows.length === 0) context.err("No checkpoints are kept here.\n");
+  const isForgotten = (owner: Address) => !records.has(owner) && !open.spec?.nodes.has(owner);
+  const past = (row: (typeof rows)[number]) =>
+    isForgotten(row.address) ? "forgotten" : row.isCurrent ? "" : "earlier generation";
+  const marks = (row: (typeof rows)[number]) =>
+    [row.isFinal ? "final" : "", row.isBest ? "best" : "", ...row.deployments, past(row)].filter(Boolean).join(", ");
+  const columns: readonly TableColumn<(typeof rows)[number]>[] = [
+    { title: "step", of: (row) => `${row.address}@${row.step}` },
+    { title: "generation", of: (row) => `${row.generation}/${row.incarnation}` },
+    { title: "checkpoint", of: (row) => row.sampler ?? row.training },
+    { title: "is", of: marks },
+  ];
+  context.out(renderTable(rows, columns, context.style));
   return EXIT.done;
 }
 

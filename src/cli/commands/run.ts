@@ -16,7 +16,9 @@ import { canonicalJson } from "../../value.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
+import type { RemoteFlags } from "../remote.ts";
 import { openRun, type RunPlace } from "../run-record.ts";
+import { renderTable, type TableColumn } from "../views/table.ts";
 import { measuredWords } from "../views/units.ts";
 import { rangesOf } from "./rollouts.ts";
 
@@ -45,7 +47,8 @@ function infoOf(folder: string, record: StateRecord, progress: RunProgress) {
   };
 }
 
-export async function runList(context: CommandContext, flags: Partial<SpecOptions>): Promise<ExitCode> {
+export async function runList(context: CommandContext, flags: RemoteFlags): Promise<ExitCode> {
+  if (isOfServer(flags)) return (await import("./run-server.ts")).serverRunList(context, flags);
   const open = await openWith(context, flags);
   const { records, diagnostics } = await open.store.list();
   if (diagnostics.length > 0) throw new RlcliError(diagnostics);
@@ -58,18 +61,35 @@ export async function runList(context: CommandContext, flags: Partial<SpecOption
     context.out(`${JSON.stringify({ formatVersion: RUNS_JSON_VERSION, runs: infos })}\n`);
     return EXIT.done;
   }
-  if (infos.length === 0) context.err("No runs have been started here.\n");
-  const width = Math.max(0, ...infos.map(({ address }) => address.length));
-  for (const info of infos) {
-    const { address, type = "", status, generation, incarnation, step, lastMetrics } = info;
-    const measured = lastMetrics ? measuredWords({ ...lastMetrics, reward: lastMetrics.values?.["reward/mean"] }) : [];
-    const words = [type, status, `${shortDigest(generation)}/${incarnation}`, [`step ${step}`, ...measured].join(", ")];
-    context.out(`${context.style.bold(address.padEnd(width))}  ${words.join("  ")}\n`);
+  if (flags.quiet) {
+    context.out(infos.map(({ address }) => `${address}\n`).join(""));
+    return EXIT.done;
   }
+  if (infos.length === 0) context.err("No runs have been started here.\n");
+  context.out(renderTable(infos, COLUMNS, context.style));
   return EXIT.done;
 }
 
-export async function runInfo(context: CommandContext, name: string, flags: Partial<SpecOptions>): Promise<ExitCode> {
+type RunInfo = ReturnType<typeof infoOf>;
+
+const COLUMNS: readonly TableColumn<RunInfo>[] = [
+  { title: "run", of: ({ address }) => address },
+  { title: "type", of: ({ type = "" }) => type },
+  { title: "status", of: ({ status }) => status },
+  { title: "generation", of: ({ generation, incarnation }) => `${shortDigest(generation)}/${incarnation}` },
+  { title: "step", of: ({ step }) => String(step), isNumber: true },
+  { title: "measured", of: ({ lastMetrics }) => measuredOf(lastMetrics).join(", ") },
+];
+
+const measuredOf = (last: RunInfo["lastMetrics"]): readonly string[] =>
+  last ? measuredWords({ ...last, reward: last.values?.["reward/mean"] }) : [];
+
+/** Whether the question is what a server knows, rather than what this project has left. */
+const isOfServer = ({ baseUrl, model, server }: RemoteFlags): boolean =>
+  baseUrl !== undefined || model !== undefined || server !== undefined;
+
+export async function runInfo(context: CommandContext, name: string, flags: RemoteFlags): Promise<ExitCode> {
+  if (isOfServer(flags)) return (await import("./run-server.ts")).serverRunInfo(context, name, flags);
   const { folder, record } = await openRun(context, name, flags);
   const info = infoOf(folder, record, readRunRecord(folder));
   if (context.isJson) {

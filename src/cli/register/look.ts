@@ -84,16 +84,6 @@ const registerState: Register = (program, run) => {
     );
 };
 
-const registerCheckpoint: Register = (program, run) => {
-  const checkpoint = program.command("checkpoint").summary("look at checkpoints").description("Looks at checkpoints.");
-  bindSpecOptions(checkpoint.command("list"))
-    .summary("list the checkpoints that are kept")
-    .argument("[run]", "only of this run")
-    .action((name: string | undefined, flags: Partial<SpecOptions>) =>
-      run(async (context) => (await import("../commands/checkpoint.ts")).checkpointList(context, name, flags)),
-    );
-};
-
 const registerPrune: Register = (program, run) => {
   bindSpecOptions(program.command("prune"))
     .summary("delete what the retention policy does not keep")
@@ -115,7 +105,6 @@ export const LOOK_COMMANDS: readonly Register[] = [
   registerStop,
   registerShow,
   registerOutput,
-  registerCheckpoint,
   registerPrune,
   registerState,
 ];

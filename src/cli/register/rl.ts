@@ -7,7 +7,9 @@ import type { FinishFlags } from "../commands/run.ts";
 import type { EvalFlags } from "../evals.ts";
 import { bindSpecOptions, nonNegative, repeat, type SpecOptions, share, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
+import type { RemoteFlags } from "../remote.ts";
 import { bindEnvironmentOptions } from "./environment.ts";
+import { bindRemoteOptions } from "./server.ts";
 
 const registerEval: Register = (program, run) => {
   const command = bindSpecOptions(program.command("eval"))
@@ -75,15 +77,15 @@ const registerRegrade: Register = (program, run) => {
 
 const registerRun: Register = (program, run) => {
   const command = program.command("run").summary("look at runs, accept a step as final").description("Looks at runs.");
-  bindSpecOptions(command.command("list"))
-    .summary("list runs that were started")
-    .action((flags: Partial<SpecOptions>) =>
+  bindRemoteOptions(command.command("list"))
+    .summary("list runs that were started, or those of a server")
+    .action((flags: RemoteFlags) =>
       run(async (context) => (await import("../commands/run.ts")).runList(context, flags)),
     );
-  bindSpecOptions(command.command("info"))
+  bindRemoteOptions(command.command("info"))
     .summary("what is known of a run")
-    .argument("<run>", "name or address of the run")
-    .action((name: string, flags: Partial<SpecOptions>) =>
+    .argument("<run>", "name or address of the run; with --base-url its id on the server")
+    .action((name: string, flags: RemoteFlags) =>
       run(async (context) => (await import("../commands/run.ts")).runInfo(context, name, flags)),
     );
   bindSpecOptions(command.command("finish"))

@@ -9,6 +9,7 @@ import { samplingRoutes } from "./api/sampling.ts";
 import { serviceRoutes } from "./api/service.ts";
 import { sessionRoutes } from "./api/sessions.ts";
 import { type ApiSettings, ApiState } from "./api/state.ts";
+import { traced } from "./api/trace.ts";
 import { trainingRoutes } from "./api/training.ts";
 import { weightRoutes } from "./api/weights.ts";
 import { startComputer } from "./computer.ts";
@@ -51,12 +52,12 @@ export async function startServer(settings: ServerSettings): Promise<RunningServ
     onFault: settings.onFault,
     routes: {
       ...serviceRoutes(state),
-      ...trainingRoutes(state),
-      ...weightRoutes(state),
-      ...samplingRoutes(state),
+      ...traced(state.timelines, { ...trainingRoutes(state), ...weightRoutes(state), ...samplingRoutes(state) }, (id) =>
+        state.futures.sessionOf(id),
+      ),
       ...listingRoutes(state),
       ...downloadRoutes(settings.serverFolder, settings.token),
-      ...sessionRoutes(state),
+      ...sessionRoutes(state, settings.token),
       ...accountRoutes(),
     },
   });

@@ -56,6 +56,11 @@ export class Futures {
     return id;
   }
 
+  /** The session that a request belongs to. */
+  sessionOf(id: string): string | undefined {
+    return this.#futures.get(id)?.session;
+  }
+
   explain(id: string, reason: string | undefined): void {
     const future = this.#futures.get(id);
     if (future) future.reason = reason;

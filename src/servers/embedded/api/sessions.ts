@@ -1,12 +1,13 @@
 /** Endpoints about sessions: their life, and finding them again. They are known as long as the process remembers them. */
 import { listCheckpoints } from "../../checkpoints.ts";
+import { signedLink } from "./download.ts";
 import { refuse } from "./errors.ts";
 import type { Fields } from "./fields.ts";
 import { paginate } from "./listing.ts";
 import type { RouteTable } from "./router.ts";
 import type { ApiState, Session } from "./state.ts";
 
-export function sessionRoutes(state: ApiState): RouteTable {
+export function sessionRoutes(state: ApiState, token: string): RouteTable {
   const find = (id: string | undefined): Session =>
     state.sessions.get(id as string) ?? refuse(404, `Session ${id} not found`);
   return {
@@ -50,10 +51,12 @@ export function sessionRoutes(state: ApiState): RouteTable {
       find(params.session).project = body.string("project_id");
       return undefined;
     },
-    "GET /api/v1/sessions/{session}/trace_export": ({ params }) => {
-      find(params.session);
-      return { status: "failed", url: null, error: "The embedded server keeps no traces." };
+    "GET /api/v1/sessions/{session}/trace_export": ({ params, origin }) => {
+      const { id } = find(params.session);
+      const url = signedLink(origin, token, `/api/v1/sessions/${encodeURIComponent(id)}/trace/download`);
+      return { status: "ready", url, error: null };
     },
+    "GET /api/v1/sessions/{session}/trace/download": ({ params }) => state.timelines.file(find(params.session).id),
     "POST /api/v1/sessions/search": ({ body }) => searchSessions(state, body),
   };
 }

@@ -13,6 +13,7 @@ import { Completions } from "./completions.ts";
 import { HttpError, refuse } from "./errors.ts";
 import { type FutureResult, Futures } from "./futures.ts";
 import { CallNumbers, type CallOrder } from "./order.ts";
+import { Timelines } from "./trace.ts";
 
 /** Unnamed sampler weights of one model that are kept, newest first. */
 const MOST_UNNAMED = 64;
@@ -90,6 +91,7 @@ export class ApiState {
   readonly settings: ApiSettings;
   readonly computer: Computer;
   readonly futures: Futures;
+  readonly timelines = new Timelines();
   readonly sessions = new Map<string, Session>();
   readonly models = new Map<string, ModelEntry>();
   readonly samplers = new Map<string, SamplerEntry>();
@@ -181,11 +183,13 @@ export class ApiState {
     this.futures.explain(requestId, undefined);
     try {
       this.futures.settle(requestId, { ok: true, result: await work() });
+      this.timelines.ended(requestId, true);
       return true;
     } catch (error) {
       const isTheirs = error instanceof HttpError || (error instanceof ComputeError && error.category === "user");
       const category = isTheirs ? "user" : "server";
       this.futures.settle(requestId, { ok: false, error: messageOf(error), category });
+      this.timelines.ended(requestId, false);
       return false;
     }
   }
@@ -218,6 +222,7 @@ export class ApiState {
         this.endSession(session, "expired");
       if (session.status !== "live" && nowMs - session.lastSeenMs > FORGET_MS) {
         this.sessions.delete(session.id);
+        this.timelines.forget(session.id);
         for (const { id } of session.models) this.models.delete(id);
       }
     }
