@@ -3,7 +3,7 @@
  * in a `.rlcli` of its own, so that the same command finds what it did before, and `--emit-spec` can print it.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { isAbsolute, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { escapeInterpolation } from "../config/interpolate.ts";
 import { fail } from "../diagnostic.ts";
@@ -60,6 +60,9 @@ export interface ServerChoice {
   readonly baseUrl?: string;
 }
 
+/** The key of a server at --base-url, as the official SDKs read it. Only its name is written down. */
+const KEY_VARIABLE = "TINKER_API_KEY";
+
 /** Where a server that somebody started by hand is looked for. */
 const USUAL_URL = "http://127.0.0.1:8000";
 const LOOK_TIMEOUT_MS = 1000;
@@ -69,7 +72,11 @@ const LOOK_TIMEOUT_MS = 1000;
  * the embedded one for built-in models and local folders.
  */
 export async function adhocServer(context: CommandContext, { model, baseUrl }: ServerChoice): Promise<object> {
-  if (baseUrl !== undefined) return { backend: "external", url: baseUrl, model: model ?? (await onlyModel(baseUrl)) };
+  if (baseUrl !== undefined) {
+    const key = context.env[KEY_VARIABLE];
+    const secret = key ? { api_key: new SpecReference(`\${secret.${KEY_VARIABLE}}`) } : {};
+    return { backend: "external", url: baseUrl, model: model ?? (await onlyModel(baseUrl, key)), ...secret };
+  }
   const served = await servedModels(USUAL_URL);
   const [only] = served;
   if (model === undefined && served.length === 1) return { backend: "external", url: USUAL_URL, model: only };
@@ -91,17 +98,19 @@ export async function adhocServer(context: CommandContext, { model, baseUrl }: S
   );
 }
 
-async function onlyModel(url: string): Promise<string> {
-  const served = await servedModels(url);
-  if (served.length === 1) return served[0] as string;
+async function onlyModel(url: string, key: string | undefined): Promise<string> {
+  const served = await servedModels(url, key);
+  // Servers of ours name their model twice: as it was named to them, and by its folder.
+  const named = served.filter((name) => !isAbsolute(name));
+  if (served.length === 1 || named.length === 1) return (named[0] ?? served[0]) as string;
   const found = served.length === 0 ? "does not say what it serves (is it running?)" : `serves ${served.join(", ")}`;
   return fail("RL9003", `The server at ${url} ${found}: say which model with --model.`);
 }
 
 /** Names of the models that a server lists; none where nothing answers. */
-async function servedModels(url: string): Promise<readonly string[]> {
+async function servedModels(url: string, key?: string): Promise<readonly string[]> {
   const { TinkerClient } = await import("../tinker/client.ts");
-  const client = new TinkerClient({ baseUrl: url });
+  const client = new TinkerClient({ baseUrl: url, ...(key ? { apiKey: key } : {}) });
   try {
     await client.health({ timeoutMs: LOOK_TIMEOUT_MS });
     const models = await client.capabilities({ signal: AbortSignal.timeout(LOOK_TIMEOUT_MS) });

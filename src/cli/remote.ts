@@ -22,7 +22,9 @@ export async function withServer<T>(
   asked: string | undefined,
   work: (client: TinkerClient, target: Target) => Promise<T>,
 ): Promise<T> {
-  const target = await openTarget(context, flags, asked);
+  // What a server keeps is asked for whatever models it serves.
+  const anyModel = flags.baseUrl === undefined ? {} : { model: "any" };
+  const target = await openTarget(context, { ...anyModel, ...flags }, asked);
   const { url, token } = await target.connect();
   const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
   try {

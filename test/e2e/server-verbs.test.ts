@@ -59,6 +59,10 @@ describe("lists", () => {
     const ran = project.run(["checkpoint", "list", "--base-url", where(), "--model", "builtin:tiny", "-q"]);
     expect(ran.code).toBe(1);
     expect(ran.err).toContain("401");
+    project.env.TINKER_API_KEY = project.ok("serve", "token").trim();
+    const kept = project.ok("checkpoint", "list", "--base-url", where(), "-q");
+    expect(kept).toBe(project.ok("checkpoint", "list", "--server", "default", "-q"));
+    delete project.env.TINKER_API_KEY;
     expect(
       project.run(["session", "list", "--base-url", "http://127.0.0.1:1", "--model", "builtin:tiny"]).err,
     ).toContain("RL5013");

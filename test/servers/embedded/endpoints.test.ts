@@ -219,7 +219,11 @@ describe("sessions", () => {
       expect(cursor === null).toBe(rounds === 2);
     }
     expect(pages.sort()).toEqual([...ids].sort());
-    expect((await server.call("GET", `/sessions/${ids[0]}/trace_export`)).body).toMatchObject({ status: "failed" });
+    const { status, url } = (await server.call("GET", `/sessions/${ids[0]}/trace_export`)).body;
+    expect(status).toBe("ready");
+    // Whoever follows the link has no key to send.
+    expect((await fetch(url)).status).toBe(200);
+    expect((await fetch(url.replace("signature=", "signature=0"))).status).toBe(401);
   });
 });
 
