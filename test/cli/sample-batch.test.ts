@@ -56,7 +56,14 @@ test("answers come in the order of the questions, with their ids", async () => {
   expect(code, err).toBe(0);
   const rows = parse(out);
   expect(rows.map((row) => row.text)).toEqual(Array.from({ length: 32 }, (_, i) => `re q${i}`));
-  expect(rows[0]).toMatchObject({ formatVersion: 1, index: 0, id: "a", sample: 0, stopReason: "stop", tokens: 5 });
+  expect(rows[0]).toMatchObject({
+    formatVersion: 1,
+    index: 0,
+    id: "a",
+    sample: 0,
+    stopReason: "stop",
+    answerTokens: 5,
+  });
   expect(rows[1]).not.toHaveProperty("id");
 });
 

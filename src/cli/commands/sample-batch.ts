@@ -242,7 +242,7 @@ const lineOf = ({ text, tokens, reason }: Piece & Ending, prompt: Int32Array) =>
   text,
   stopReason: reason,
   promptTokens: prompt.length,
-  tokens: tokens.length,
+  answerTokens: tokens.length,
 });
 
 function faultOf(error: unknown): { readonly code: string; readonly detail: string } | undefined {
