@@ -24,10 +24,12 @@ export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isJson: boolean;
   readonly isTerminal: boolean;
-  /** Whether lines on stderr can be drawn again: a terminal that is not dumb. */
+  /** Whether lines on stderr can be drawn again: a terminal that is not dumb, and nobody's log. */
   readonly canRedraw: boolean;
-  /** Columns of the terminal, 80 where there is none. */
+  /** Columns for text: of the terminal as it is now (80 where there is none), but neither too few nor too many to read. */
   readonly width: number;
+  /** Columns that stderr has now. A line that is to be drawn again must not be longer. */
+  readonly errColumns: number;
   /** For stdout. */
   readonly style: Style;
   readonly errStyle: Style;
@@ -58,7 +60,9 @@ export function createContext(options: GlobalOptions, outputClosed: AbortSignal)
   const isTerminal = stdout.isTTY === true;
   const style = createStyle(wantsColor({ env, isTerminal, color }));
   const errStyle = createStyle(wantsColor({ env, isTerminal: stderr.isTTY === true, color }));
-  const width = Math.min(Math.max((stdout.isTTY ? stdout.columns : stderr.columns) || 80, NARROWEST), WIDEST);
+  // Asked for each time: a window is resized while an apply runs.
+  const width = (): number =>
+    Math.min(Math.max((stdout.isTTY ? stdout.columns : stderr.columns) || 80, NARROWEST), WIDEST);
   const isJson = options.json === true;
   const out = (text: string): void => void stdout.write(text);
   const err = (text: string): void => void stderr.write(text);
@@ -67,14 +71,20 @@ export function createContext(options: GlobalOptions, outputClosed: AbortSignal)
     env,
     isJson,
     isTerminal,
-    canRedraw: stderr.isTTY === true && env.TERM !== "dumb",
-    width,
+    // What a pipeline shows is kept as it was written, also where it has a terminal.
+    canRedraw: stderr.isTTY === true && env.TERM !== "dumb" && /^(|0|false)$/i.test(env.CI ?? ""),
+    get width() {
+      return width();
+    },
+    get errColumns() {
+      return stderr.columns || 80;
+    },
     style,
     errStyle,
     out,
     err,
     report: (diagnostics) => {
-      if (diagnostics.length > 0 && !isJson) err(renderDiagnostics(diagnostics, { style: errStyle, width }));
+      if (diagnostics.length > 0 && !isJson) err(renderDiagnostics(diagnostics, { style: errStyle, width: width() }));
     },
     outputClosed,
     interruption: catchInterruption,

@@ -1,4 +1,4 @@
-/** What a run of reinforcement learning came to, from its record: the curve of its reward and its evals. */
+/** What a run came to, from its record: the curve of its reward and its evals, or of its loss. */
 import { join } from "node:path";
 import { type Address, nameOf } from "../address.ts";
 import { readJsonLines } from "../files.ts";
@@ -11,11 +11,13 @@ import type { OpenProject } from "./project.ts";
 import { renderPlot, wantsAscii } from "./views/plot.ts";
 
 const HEIGHT = 6;
+/** Of a loss, which mostly falls and says less. */
+const LOSS_HEIGHT = 3;
 /** Fewer points are no curve. */
 const LEAST_POINTS = 4;
 
-/** The curve of a run's reward as lines; none for runs without one. */
-export async function rewardCurve(
+/** The curve of a run's reward, or of its loss where it has no rewards, as lines; none for runs of few steps. */
+export async function runCurve(
   context: CommandContext,
   open: Pick<OpenProject, "store" | "context">,
   address: Address,
@@ -24,16 +26,22 @@ export async function rewardCurve(
   if (!record) return [];
   const folder = runFolder(open.context.dataFolder, nameOf(address), record.hash, record.incarnation);
   const lines = readJsonLines<MetricsLine>(join(folder, RECORD_FILES.metrics)).values;
-  const points = lines.flatMap(({ step, values }) => {
-    const reward = values?.["reward/mean"];
-    return reward === undefined ? [] : [{ step, reward }];
-  });
+  const rewards = pointsOf(lines, ({ values }) => values?.["reward/mean"]);
+  const what = rewards.length > 0 ? "reward" : "loss";
+  const points = rewards.length > 0 ? rewards : pointsOf(lines, ({ loss }) => loss);
   if (points.length < LEAST_POINTS) return [];
   const steps = [points[0]?.step ?? 0, points.at(-1)?.step ?? 0] as const;
-  const rewards = points.map(({ reward }) => reward);
-  const plot = renderPlot(rewards, steps, { width: context.width, height: HEIGHT, isAscii: wantsAscii(context.env) });
-  return [`reward of ${address}`, ...plot, ...evalLines(folder)];
+  const values = points.map(({ value }) => value);
+  const height = what === "reward" ? HEIGHT : LOSS_HEIGHT;
+  const plot = renderPlot(values, steps, { width: context.width, height, isAscii: wantsAscii(context.env) });
+  return [`${what} of ${address}`, ...plot, ...evalLines(folder)];
 }
+
+const pointsOf = (lines: readonly MetricsLine[], of: (line: MetricsLine) => number | undefined) =>
+  lines.flatMap((line) => {
+    const value = of(line);
+    return value === undefined ? [] : [{ step: line.step, value }];
+  });
 
 /** First, best and last reward of each eval that looked on. */
 function evalLines(folder: string): readonly string[] {

@@ -56,7 +56,7 @@ describe("examples", () => {
 
   test("an example that the grammar refuses would be found", async () => {
     expect(await parses(["plan", "--bogus"])).toContain("unknown option");
-    expect(await parses(["logs"])).toContain("missing required argument");
+    expect(await parses(["rollouts"])).toContain("missing required argument");
   });
 });
 

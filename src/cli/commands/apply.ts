@@ -9,6 +9,7 @@ import { hasChanges, type PlanResult } from "../../plan/plan.ts";
 import { confirm } from "../confirm.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure } from "../context.ts";
 import type { OpenProject, PlannedProject } from "../project.ts";
+import { wantsAscii } from "../views/plot.ts";
 import { jsonProgress, type ProgressView, TextProgress } from "../views/progress.ts";
 import { renderResult } from "../views/result.ts";
 import { makePlan, type PlanFlags, planOptions, showPlan } from "./plan.ts";
@@ -133,21 +134,28 @@ export async function carryOut(
   if (!context.isJson) {
     for (const address of result.results.keys())
       if (open.spec?.nodes.get(address)?.kind === "run")
-        showCurve(context, await (await curve).rewardCurve(context, open, address));
+        showCurve(context, await (await curve).runCurve(context, open, address));
     context.out(renderResult(result, stop.aborted, context.style));
   }
   if (kill.aborted) return EXIT.interrupted;
   return result.counts.failed + result.counts.interrupted + result.counts.skipped > 0 ? EXIT.failed : EXIT.done;
 }
 
-/** The reward of a run that was worked on, where it has one. */
+/** The curve of a run that was worked on, where it has one. */
 function showCurve(context: CommandContext, lines: readonly string[]): void {
   if (lines.length > 0) context.out(`\n${lines.join("\n")}\n\n`);
 }
 
 function progressView(context: CommandContext): ProgressView {
   if (context.isJson) return jsonProgress({ write: context.out, isTTY: false, columns: 0 });
-  return new TextProgress({ write: context.err, isTTY: context.canRedraw, columns: context.width }, context.errStyle);
+  const out = {
+    write: context.err,
+    isTTY: context.canRedraw,
+    get columns() {
+      return context.errColumns;
+    },
+  };
+  return new TextProgress(out, context.errStyle, { isAscii: wantsAscii(context.env) });
 }
 
 function agree(context: CommandContext, isDestroy: boolean): Promise<boolean> {

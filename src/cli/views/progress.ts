@@ -5,6 +5,7 @@ import type { ChangeStatus, EngineEvent } from "../../event.ts";
 import { EVENT_VERSION } from "../../event.ts";
 import type { RunEvent } from "../../run-record.ts";
 import type { Style } from "./style.ts";
+import { columnsOf } from "./text.ts";
 import { compact, duration, measuredWords } from "./units.ts";
 
 export interface ProgressView {
@@ -16,8 +17,14 @@ export interface ProgressView {
 export interface Output {
   write(text: string): void;
   readonly isTTY: boolean;
+  /** As they are now. */
   readonly columns: number;
 }
+
+/** Marks and bars, and what stands for them where only ASCII can be shown. */
+const GLYPHS = { done: "✓", failed: "✗", full: "█", empty: "░" } as const;
+const ASCII_GLYPHS = { done: "ok", failed: "x", full: "#", empty: "." } as const;
+type Glyphs = Readonly<Record<keyof typeof GLYPHS, string>>;
 
 export function jsonProgress(out: Output): ProgressView {
   return {
@@ -44,15 +51,21 @@ export class TextProgress implements ProgressView {
   readonly #out: Output;
   readonly #style: Style;
   readonly #now: () => number;
+  readonly #glyphs: Glyphs;
   readonly #live = new Map<Address, string>();
   readonly #toldAt = new Map<Address, number>();
   #drawn = 0;
   #drawnAt = 0;
 
-  constructor(out: Output, style: Style, now: () => number = Date.now) {
+  constructor(
+    out: Output,
+    style: Style,
+    { isAscii = false, now = Date.now }: { readonly isAscii?: boolean; readonly now?: () => number } = {},
+  ) {
     this.#out = out;
     this.#style = style;
     this.#now = now;
+    this.#glyphs = isAscii ? ASCII_GLYPHS : GLYPHS;
   }
 
   on(event: EngineEvent): void {
@@ -71,7 +84,8 @@ export class TextProgress implements ProgressView {
         break;
       case "change.end": {
         const { address, status, seconds, summary } = event;
-        const mark = status === "done" || status === "detached" ? this.#style.green("✓") : this.#style.red("✗");
+        const isGood = status === "done" || status === "detached";
+        const mark = isGood ? this.#style.green(this.#glyphs.done) : this.#style.red(this.#glyphs.failed);
         const words = [DONE_WORDS[status], ...(summary ? [summary] : []), duration(seconds)].join(", ");
         this.#finish(address, `${mark} ${this.#style.bold(address)}: ${words}`);
         break;
@@ -96,7 +110,11 @@ export class TextProgress implements ProgressView {
         this.#show(address, `${address}: ${event.phase}${event.detail ? ` (${event.detail})` : ""}`, true);
         break;
       case "progress":
-        this.#show(address, renderProgress(address, event, this.#style, this.#out.isTTY), false);
+        this.#show(
+          address,
+          renderProgress(address, event, this.#style, this.#out.isTTY ? this.#glyphs : undefined),
+          false,
+        );
         break;
       case "warning":
         this.#print(`${this.#style.yellow("warning")} ${address}: ${event.diagnostic.detail}`);
@@ -156,11 +174,14 @@ function renderProgress(
   address: Address,
   event: Extract<RunEvent, { t: "progress" }>,
   style: Style,
-  isLive: boolean,
+  /** Of the bar, where there is one. */
+  glyphs: Glyphs | undefined,
 ): string {
   const { step, steps, tokensPerSecond, etaSeconds } = event;
   const filled = Math.round((BAR_WIDTH * step) / Math.max(1, steps));
-  const bar = isLive ? `${style.cyan("█".repeat(filled))}${style.dim("░".repeat(BAR_WIDTH - filled))} ` : "";
+  const bar = glyphs
+    ? `${style.cyan(glyphs.full.repeat(filled))}${style.dim(glyphs.empty.repeat(BAR_WIDTH - filled))} `
+    : "";
   const [measured, ...apart] = measuredWords(event);
   const parts = [`step ${step}/${steps}`, measured, `${compact(tokensPerSecond)} tokens/s`, ...apart];
   if (etaSeconds !== undefined && step < steps) parts.push(`${duration(etaSeconds)} left`);
@@ -169,7 +190,7 @@ function renderProgress(
 
 /** Cuts to a width in columns, counting no colour codes; a wrapped line would break the redraw. */
 function cut(line: string, columns: number): string {
-  let width = 0;
+  let left = Math.max(0, columns - 1);
   let result = "";
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with an escape character
   for (const part of line.split(/(\u001b\[[0-9;]*m)/)) {
@@ -177,9 +198,11 @@ function cut(line: string, columns: number): string {
       result += part;
       continue;
     }
-    const rest = Math.max(0, columns - 1 - width);
-    result += part.slice(0, rest);
-    width += Math.min(rest, part.length);
+    for (const codePoint of part) {
+      left -= columnsOf(codePoint);
+      if (left < 0) break;
+      result += codePoint;
+    }
   }
   return result;
 }
