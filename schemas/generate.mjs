@@ -8,7 +8,7 @@ import { fieldTable } from "./generate/fields.mjs";
 import { importTypeScript } from "./generate/import.mjs";
 import { jsonPage } from "./generate/json-page.mjs";
 import { messagesOf } from "./generate/protobuf.mjs";
-import { resolvedForm } from "./generate/resolve.mjs";
+import { resolvedForm, sourceForm } from "./generate/resolve.mjs";
 import { specPage } from "./generate/spec-page.mjs";
 import { typesOf } from "./generate/types.mjs";
 import { validatorModule } from "./generate/validator.mjs";
@@ -43,6 +43,7 @@ async function generate() {
       files.set(`${entry.validator}.d.mts`, declaration);
     }
     if (entry.isSpec) {
+      files.set("src/spec-source.gen.ts", await typesOf(sourceForm(source), entry.name));
       const table = fieldTable(source);
       files.set("src/config/fields.gen.ts", table.code);
       files.set("docs/reference/spec.md", specPage(table.blocks));

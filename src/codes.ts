@@ -72,6 +72,11 @@ export const CODES = table({
     summary: "Unknown YAML tag",
     explanation: "A tag (`!name`) asks for a type that a spec does not have. Remove it.",
   },
+  RL1013: {
+    summary: "Spec program failed",
+    explanation:
+      "A spec that is a program (`rlcli.config.ts`, `.mjs`) could not be run, or gave something that is no spec. Its default export is the spec, or a function that returns it; TypeScript needs Node 22.18 or later.",
+  },
   RL1101: {
     summary: "Unknown key",
     explanation:

@@ -5,6 +5,7 @@
 export { type Address, addressOf, type KindName, parseAddress } from "./address.ts";
 export type { Action, AttributeChange, Change, Drift, Estimate } from "./change.ts";
 export { type LoadOptions, type LoadResult, loadSpec } from "./config/load.ts";
+export { type DefineContext, defineSpec, type SpecProgram } from "./define.ts";
 export { type Diagnostic, hasErrors, RlcliError, type SourceRange } from "./diagnostic.ts";
 export { type Digest, digestJson } from "./digest.ts";
 export type { EngineEvent } from "./event.ts";
@@ -13,4 +14,5 @@ export { type PlanInput, type PlanResult, planChanges } from "./plan/plan.ts";
 export type { JournalEntry, MetricsLine, RunOrder } from "./run-record.ts";
 export type { SpecFile } from "./spec.gen.ts";
 export type { Spec, SpecNode } from "./spec.ts";
+export type { SpecSource } from "./spec-source.gen.ts";
 export type { StateRecord } from "./state-record.ts";

@@ -42,3 +42,26 @@ export function resolvedForm(source) {
   delete schema.$defs.interpolated;
   return schema;
 }
+
+const INTERPOLATED_TYPE = "`${string}\\${${string}}${string}`";
+
+/** The schema of what a program may write, for types: shorthands and interpolation stay; properties are documented where they stand. */
+export function sourceForm(source) {
+  const untitled = (schema, isProperty) => {
+    if (Array.isArray(schema)) return schema.map((inner) => untitled(inner, false));
+    if (typeof schema !== "object" || schema === null) return schema;
+    return Object.fromEntries(
+      Object.entries(schema)
+        .filter(([key]) => !((key === "title" && isProperty) || ["not", "oneOf"].includes(key)))
+        .map(([key, value]) => {
+          if (key !== "properties") return [key, untitled(value, false)];
+          const inner = Object.entries(value).map(([name, property]) => [name, untitled(property, true)]);
+          return [key, Object.fromEntries(inner)];
+        }),
+    );
+  };
+  const schema = untitled(source, false);
+  schema.title = "SpecSource";
+  schema.$defs.interpolated.tsType = INTERPOLATED_TYPE;
+  return schema;
+}

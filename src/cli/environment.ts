@@ -14,7 +14,7 @@ import { blockOf } from "./adhoc/work.ts";
 import { adhocSpec } from "./adhoc.ts";
 import type { CommandContext } from "./context.ts";
 import { openWith } from "./open.ts";
-import { DEFAULT_SPEC_FILE, type SpecOptions } from "./options.ts";
+import { type SpecOptions, specFiles } from "./options.ts";
 
 export interface TaskFlags extends Partial<SpecOptions> {
   /** Of the spec, instead of tasks by folder or name. */
@@ -79,7 +79,7 @@ async function environmentOfSpec(context: CommandContext, flags: TaskFlags) {
     const has = all.length === 0 ? `has no environment of type \`harbor\`` : `has the environments ${named}`;
     fail(
       "RL9009",
-      `${flags.file?.[0] ?? DEFAULT_SPEC_FILE} ${has}. Give a folder of tasks, name@version, or --environment NAME.`,
+      `${specFiles(flags.file, context.cwd)[0]} ${has}. Give a folder of tasks, name@version, or --environment NAME.`,
     );
   }
   if (other)

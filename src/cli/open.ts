@@ -1,7 +1,7 @@
 /** Opening the project that a command's flags name. Apart from `spec.ts`, which light commands load without any of this. */
 import { RlcliError } from "../diagnostic.ts";
 import type { CommandContext } from "./context.ts";
-import { DEFAULT_SPEC_FILE, type SpecOptions } from "./options.ts";
+import { type SpecOptions, specFiles } from "./options.ts";
 import { type OpenOptions, type OpenProject, openProject } from "./project.ts";
 import { parseVariables } from "./spec.ts";
 
@@ -12,7 +12,7 @@ export async function openWith(
   more: Pick<OpenOptions, "lockMode"> = {},
 ): Promise<OpenProject> {
   const open = await openProject({
-    files: options.file ?? [DEFAULT_SPEC_FILE],
+    files: specFiles(options.file, context.cwd),
     variables: parseVariables(options.var ?? []),
     variableFiles: options.varFile ?? [],
     env: context.env,

@@ -1,4 +1,6 @@
-/** Options that several commands share, each group bound by one function. Only commander is imported here. */
+/** Options that several commands share, each group bound by one function. Only commander and Node are imported here. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 
 /** Which spec, and the values of its variables. */
@@ -9,6 +11,15 @@ export interface SpecOptions {
 }
 
 export const DEFAULT_SPEC_FILE = "rlcli.yaml";
+/** Specs that are programs, in the order in which they are looked for. */
+const PROGRAM_FILES = ["rlcli.config.ts", "rlcli.config.mts", "rlcli.config.mjs", "rlcli.config.js"];
+
+/** The spec files of a command: those that are named, else the folder's own. */
+export function specFiles(file: readonly string[] | undefined, cwd: string): readonly string[] {
+  if (file !== undefined) return file;
+  const found = [DEFAULT_SPEC_FILE, ...PROGRAM_FILES].find((name) => existsSync(join(cwd, name)));
+  return [found ?? DEFAULT_SPEC_FILE];
+}
 
 /** For options that may be given more than once. */
 export const repeat = (value: string, before: readonly string[] | undefined): string[] => [...(before ?? []), value];
@@ -18,7 +29,7 @@ export function bindSpecOptions(command: Command, { hasShort = true }: { hasShor
   return command
     .option(
       `${hasShort ? "-f, " : ""}--file <file>`,
-      `spec file; given again, a later one is laid over the earlier (default: ${DEFAULT_SPEC_FILE})`,
+      `spec file; given again, a later one is laid over the earlier (default: ${DEFAULT_SPEC_FILE}, else rlcli.config.ts or .mjs)`,
       repeat,
     )
     .option("--var <name=value>", "set a variable of the spec", repeat)

@@ -2,7 +2,7 @@
 import { type LoadResult, loadSpec } from "../config/load.ts";
 import { type Diagnostic, diagnostic, RlcliError } from "../diagnostic.ts";
 import type { CommandContext } from "./context.ts";
-import { DEFAULT_SPEC_FILE, type SpecOptions } from "./options.ts";
+import { type SpecOptions, specFiles } from "./options.ts";
 
 /** `--var a=1` pairs by name; the last of a name wins. Throws for all that are not pairs. */
 export function parseVariables(pairs: readonly string[]): Record<string, string> {
@@ -20,7 +20,7 @@ export function parseVariables(pairs: readonly string[]): Record<string, string>
 /** The spec with all its diagnostics, for a command whose result they are. */
 export async function loadSpecFor(context: CommandContext, options: Partial<SpecOptions>): Promise<LoadResult> {
   return loadSpec({
-    files: options.file ?? [DEFAULT_SPEC_FILE],
+    files: specFiles(options.file, context.cwd),
     variables: parseVariables(options.var ?? []),
     variableFiles: options.varFile ?? [],
     env: context.env,

@@ -14,6 +14,7 @@ import { interpolate } from "./interpolate.ts";
 import { mergeMaps } from "./merge.ts";
 import { LoadedNode } from "./node.ts";
 import { normalise } from "./normalise.ts";
+import { isProgram, readProgram } from "./program.ts";
 import { referencesOf } from "./rules/references.ts";
 import type { RuleContext } from "./rules/rule.ts";
 import { checkRules } from "./rules.ts";
@@ -24,7 +25,7 @@ import { child, type MapTree, textOf } from "./tree.ts";
 import { Variables } from "./variables.ts";
 
 export interface LoadOptions {
-  /** Spec files; a later one is laid over the ones before. */
+  /** Spec files, YAML or programs (`rlcli.config.ts`, `.mjs`); a later one is laid over the ones before. */
   readonly files: readonly string[];
   /** From --var. */
   readonly variables: Readonly<Record<string, string>>;
@@ -84,7 +85,7 @@ class Loader {
 
   /** A file's tree; undefined where it holds no map, which is then reported. */
   async #read(file: string): Promise<MapTree | undefined> {
-    const source = readSource(file, this.#options.cwd);
+    const source = isProgram(file) ? await readProgram(file, this.#options) : readSource(file, this.#options.cwd);
     if (!(source instanceof Source)) {
       this.diagnostics.push(source);
       return undefined;

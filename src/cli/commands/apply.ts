@@ -39,11 +39,11 @@ export async function apply(
     }
     return applySaved(context, planFile, flags);
   }
-  return applyFresh(context, planOptions(flags), flags);
+  return applyFresh(context, planOptions(context, flags), flags);
 }
 
 export async function destroy(context: CommandContext, flags: ApplyFlags): Promise<ExitCode> {
-  return applyFresh(context, { ...planOptions(flags), destroy: true }, flags);
+  return applyFresh(context, { ...planOptions(context, flags), destroy: true }, flags);
 }
 
 export async function applyFresh(context: CommandContext, options: PlanOptions, flags: ApplyFlags): Promise<ExitCode> {

@@ -8,7 +8,7 @@ import { didYouMean } from "../../suggest.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure } from "../context.ts";
 import { type EvalFlags, showEvals } from "../evals.ts";
 import { openWith } from "../open.ts";
-import { DEFAULT_SPEC_FILE } from "../options.ts";
+import { specFiles } from "../options.ts";
 import type { OpenProject, PlannedProject } from "../project.ts";
 import { parseVariables } from "../spec.ts";
 import type { ShownEval } from "../views/eval.ts";
@@ -37,7 +37,7 @@ export async function evaluate(context: CommandContext, names: readonly string[]
 
 async function evaluateSpec(context: CommandContext, names: readonly string[], flags: EvalFlags): Promise<ExitCode> {
   const options = {
-    files: flags.file ?? [DEFAULT_SPEC_FILE],
+    files: specFiles(flags.file, context.cwd),
     variables: parseVariables(flags.var ?? []),
     variableFiles: flags.varFile ?? [],
     replace: [],

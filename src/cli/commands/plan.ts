@@ -7,7 +7,7 @@ import { replaceable, writeFileWhole } from "../../files.ts";
 import { encodePlan, PLAN_VERSION, type PlanOptions, recordVersions, type SavedPlan } from "../../plan/file.ts";
 import { hasChanges } from "../../plan/plan.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure, VERSION } from "../context.ts";
-import { DEFAULT_SPEC_FILE, type SpecOptions } from "../options.ts";
+import { type SpecOptions, specFiles } from "../options.ts";
 import { type OpenProject, openProject, type PlannedProject, planProject } from "../project.ts";
 import { parseVariables } from "../spec.ts";
 import { renderPlan, sumEstimates } from "../views/plan.ts";
@@ -29,7 +29,7 @@ export interface PlanCommandFlags extends PlanFlags {
 export async function plan(context: CommandContext, flags: PlanCommandFlags): Promise<ExitCode> {
   if (flags.markdown && context.isJson)
     fail("RL9003", "--markdown and --json are two ways to print a plan. Leave one of them out.");
-  const options = planOptions(flags);
+  const options = planOptions(context, flags);
   const { open, planned } = flags.markdown
     ? await orMarkdown(context, makePlan(context, options, flags))
     : await makePlan(context, options, flags);
@@ -67,11 +67,11 @@ async function showMarkdownFailure(context: CommandContext, diagnostics: readonl
   context.out(renderMarkdownFailure(diagnostics));
 }
 
-export function planOptions(flags: PlanFlags): PlanOptions {
+export function planOptions(context: CommandContext, flags: PlanFlags): PlanOptions {
   if (flags.destroy && flags.replace !== undefined)
     fail("RL9003", "--destroy ends what --replace would make anew. Leave one of them out.");
   return {
-    files: flags.file ?? [DEFAULT_SPEC_FILE],
+    files: specFiles(flags.file, context.cwd),
     variables: parseVariables(flags.var ?? []),
     variableFiles: flags.varFile ?? [],
     targets: (flags.target ?? []).map(toAddress),

@@ -7,7 +7,7 @@ import { logPath } from "../../servers/launch.ts";
 import { readLog } from "../../servers/log.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
-import { DEFAULT_SPEC_FILE } from "../options.ts";
+import { DEFAULT_SPEC_FILE, specFiles } from "../options.ts";
 import { type OpenProject, openProject } from "../project.ts";
 import { serverNodes, serverRow } from "../servers.ts";
 import { openTarget } from "../target.ts";
@@ -27,7 +27,8 @@ export async function serveStatus(context: CommandContext, flags: ServeFlags): P
 
 /** All servers of this folder: the spec's, and those that were started with --base-model. */
 export async function serveList(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
-  const hasSpec = flags.file !== undefined || existsSync(join(context.cwd, DEFAULT_SPEC_FILE));
+  const hasSpec =
+    flags.file !== undefined || specFiles(undefined, context.cwd).some((file) => existsSync(join(context.cwd, file)));
   const own = hasSpec ? await rowsOf(await openWith(context, flags)) : [];
   const adhoc = await Promise.all(adhocFiles(context.cwd).map((file) => adhocRows(context, file)));
   const rows = [...own, ...adhoc.flat()];

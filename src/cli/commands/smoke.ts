@@ -36,7 +36,7 @@ export async function smoke(
   flags: PlanFlags,
 ): Promise<ExitCode> {
   if (planFile !== undefined) fail("RL9003", "--smoke tries a spec out, not a saved plan. Leave one of them out.");
-  const options = planOptions(flags);
+  const options = planOptions(context, flags);
   const { files, variables, variableFiles } = options;
   const open = await openProject({ files, variables, variableFiles, cwd: context.cwd, env: context.env });
   if (!open.spec) throw new RlcliError(open.diagnostics);
