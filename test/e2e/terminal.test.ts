@@ -38,13 +38,16 @@ async function applyOn(env: NodeJS.ProcessEnv, columns = 80): Promise<string> {
 const linesOf = (shown: string): string[] => shown.replaceAll(PAINT, "").replaceAll(REDRAW, "").split("\r\n");
 
 describe.skipIf(!hasTerminal)("an apply on a terminal", () => {
-  test.each(isAll ? ["xterm-256color", "tmux-256color", "screen"] : ["tmux-256color"])("%s: colours, and lines drawn over", async (term) => {
-    const shown = await applyOn({ TERM: term });
-    expect(shown).toMatch(PAINT);
-    expect(shown).toMatch(REDRAW);
-    expect(shown).toContain("✓");
-    expect(linesOf(shown).some((line) => /run\.count [█░]{20} step \d\/6 {2}loss/.test(line))).toBe(true);
-  });
+  test.each(isAll ? ["xterm-256color", "tmux-256color", "screen"] : ["tmux-256color"])(
+    "%s: colours, and lines drawn over",
+    async (term) => {
+      const shown = await applyOn({ TERM: term });
+      expect(shown).toMatch(PAINT);
+      expect(shown).toMatch(REDRAW);
+      expect(shown).toContain("✓");
+      expect(linesOf(shown).some((line) => /run\.count [█░]{20} step \d\/6 {2}loss/.test(line))).toBe(true);
+    },
+  );
 
   test.each(isAll ? [30, 50, 200] : [30])("%d columns: no drawn line wraps", async (columns) => {
     const shown = await applyOn({ TERM: "xterm" }, columns);
