@@ -194,6 +194,10 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ["rlcli env gc --dry-run", "what is left behind on the daemon"],
     ["rlcli env gc --images --older-than 7d", "old images of tasks too"],
   ),
+  support: ways(
+    ["rlcli support", "a file to attach to an issue: no secrets, no rows"],
+    ["rlcli support --run agent -o agent.tar.gz", "of one run"],
+  ),
   completion: ways(
     ['eval "$(rlcli completion bash)"', "in ~/.bashrc"],
     ['eval "$(rlcli completion zsh)"', "in ~/.zshrc, after compinit"],

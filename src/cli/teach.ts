@@ -6,7 +6,7 @@ import { examplesOf, examplesText } from "./examples.ts";
 const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])[] = [
   ["Begin:", ["init", "validate", "explain", "doctor"]],
   ["Plan and apply:", ["plan", "apply", "destroy", "lock"]],
-  ["See how it goes:", ["status", "logs", "stop", "show", "output", "state"]],
+  ["See how it goes:", ["status", "logs", "stop", "show", "output", "state", "support"]],
   [
     "Weights and answers:",
     ["sample", "eval", "rollouts", "regrade", "run", "checkpoint", "session", "deployment", "rollback", "prune"],

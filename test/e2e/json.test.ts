@@ -63,6 +63,7 @@ const RUNS: readonly { readonly path: string; readonly args: readonly string[]; 
   { path: "serve token", args: [] },
   { path: "serve logs", args: ["-n", "2"] },
   { path: "doctor", args: [] },
+  { path: "support", args: [] },
   { path: "explain", args: ["run"] },
   { path: "explain", args: ["run.steps"] },
   { path: "explain", args: ["RL1101"] },

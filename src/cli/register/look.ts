@@ -3,6 +3,7 @@
 import type { PruneFlags } from "../commands/checkpoint.ts";
 import type { LogsFlags } from "../commands/logs.ts";
 import type { StopFlags } from "../commands/stop.ts";
+import type { SupportFlags } from "../commands/support.ts";
 import { bindSpecOptions, type SpecOptions, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
@@ -99,6 +100,20 @@ const registerPrune: Register = (program, run) => {
     );
 };
 
+const registerSupport: Register = (program, run) => {
+  bindSpecOptions(program.command("support"))
+    .summary("put what happened here into one file, without secrets")
+    .description(
+      "Writes a bundle for whoever is to help: versions, the spec, its diagnostics, the state, ends of journals, metrics and logs, and what `rlcli doctor` says. Secrets are masked, and rows, prompts and answers stay out.",
+    )
+    .option("-o, --output <file>", "where to write (default: rlcli-support-TIME.tar.gz here)")
+    .option("--run <run>", "only this run")
+    .option("--with-data", "also answers and the first rows of datasets")
+    .action((flags: SupportFlags) =>
+      run(async (context) => (await import("../commands/support.ts")).support(context, flags)),
+    );
+};
+
 export const LOOK_COMMANDS: readonly Register[] = [
   registerStatus,
   registerLogs,
@@ -107,4 +122,5 @@ export const LOOK_COMMANDS: readonly Register[] = [
   registerOutput,
   registerPrune,
   registerState,
+  registerSupport,
 ];
