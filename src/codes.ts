@@ -726,6 +726,11 @@ export const CODES = table({
     explanation:
       "Servers of the protocol differ in what they offer beyond training and sampling: this one has no such call. docs/compatibility.md tells what each has.",
   },
+  RL9024: {
+    summary: "Upload to the hub failed",
+    explanation:
+      "`rlcli checkpoint push-hf` needs a token that may write (HF_TOKEN), the hub (HF_ENDPOINT, huggingface.co where absent) and a repository of yours. Started anew, it sends only what the hub has not got.",
+  },
   RL9021: {
     summary: "Line of a batch cannot be used",
     explanation:

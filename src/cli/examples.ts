@@ -119,6 +119,10 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ["rlcli checkpoint download agent@40 --training", "the training state with its optimizer"],
   ),
   "checkpoint delete": ways(["rlcli checkpoint delete agent@20 agent@40", "say what goes, ask, and delete"]),
+  "checkpoint push-hf": ways(
+    ["rlcli checkpoint push-hf agent --repo my-org/agent-lora", "the final weights, to a private repository"],
+    ["rlcli checkpoint push-hf deployment.production -r my-org/agent --create-pr", "what is deployed, for review"],
+  ),
   "checkpoint publish": ways(["rlcli checkpoint publish agent", "on a service with several users"]),
   "checkpoint unpublish": ways(["rlcli checkpoint unpublish agent", "take that back"]),
   "checkpoint set-ttl": ways(

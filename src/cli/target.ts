@@ -107,7 +107,7 @@ export const BASE = "base";
 
 /** Where the weights are that were asked for; undefined for the base model. Known before a server is started for them. */
 export async function askedWeights(
-  target: Target,
+  target: Pick<Target, "open">,
   asked: string | undefined,
   flags: WeightFlags,
 ): Promise<AskedWeights | undefined> {
@@ -133,7 +133,7 @@ async function isKnownRun({ spec, store }: OpenProject, name: string): Promise<b
   return spec?.nodes.has(`run.${name}`) === true || (await store.read(`run.${name}`)) !== undefined;
 }
 
-function onlyRun({ open }: Target): string {
+function onlyRun({ open }: Pick<Target, "open">): string {
   const runs = [...(open.spec?.nodes.values() ?? [])].filter((node) => node.kind === "run").map((node) => node.name);
   if (runs.length === 1) return runs[0] as string;
   return fail(

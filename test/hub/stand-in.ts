@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Uploads } from "./uploads.ts";
 
 export interface Fault {
   readonly status?: number;
@@ -39,6 +40,8 @@ const isLarge = (path: string): boolean => path.endsWith(".parquet");
 
 export class StandInHub {
   readonly seen: Seen[] = [];
+  /** What is pushed to model repositories. */
+  readonly uploads = new Uploads();
   readonly #repositories = new Map<string, Repository>();
   readonly #hub: Server;
   readonly #store: Server;
@@ -108,7 +111,8 @@ export class StandInHub {
       response.writeHead(fault.status, fault.headers).end(fault.body ?? "");
       return;
     }
-    if (host === "store") this.#sendStored(url, request, response, fault);
+    if (request.method !== "GET") void this.uploads.answer(host, this.#storeUrl, request, response);
+    else if (host === "store") this.#sendStored(url, request, response, fault);
     else this.#sendHub(new URL(url, "http://hub").pathname.replace(/^\/mirror/, ""), request, response, fault);
   }
 

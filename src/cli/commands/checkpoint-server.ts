@@ -52,7 +52,7 @@ const minute = (time: string): string => time.slice(0, 16).replace("T", " ");
 
 /** The paths that a name stands for: one for `tinker://…`, training state and sampler weights for a step of a run. */
 export async function pathsNamed(
-  target: Target,
+  target: Pick<Target, "open">,
   name: string,
 ): Promise<{ readonly training?: string; readonly sampler?: string }> {
   const external = parseCheckpointPath(name)?.kind === "external_weights";

@@ -2,9 +2,10 @@
 import type { Command } from "commander";
 import type { DownloadFlags } from "../commands/checkpoint-download.ts";
 import type { DeleteFlags, TtlFlags } from "../commands/checkpoint-server.ts";
+import type { PushFlags } from "../commands/push-hf.ts";
 import type { TraceFlags } from "../commands/session.ts";
 import { bindSpecOptions } from "../options.ts";
-import type { Register } from "../register.ts";
+import type { Register, Run } from "../register.ts";
 import type { RemoteFlags } from "../remote.ts";
 
 /** Which server is asked, and how little is printed. */
@@ -57,6 +58,7 @@ const registerCheckpoint: Register = (program, run) => {
         (await import("../commands/checkpoint-server.ts")).checkpointDelete(context, names, flags),
       ),
     );
+  registerPush(command, run);
   bindRemoteOptions(command.command("publish"))
     .summary("let others read a checkpoint")
     .argument("<checkpoint>", CHECKPOINT)
@@ -82,6 +84,24 @@ const registerCheckpoint: Register = (program, run) => {
       run(async (context) => (await import("../commands/checkpoint-server.ts")).checkpointSetTtl(context, name, flags)),
     );
 };
+
+function registerPush(command: Command, run: Run): void {
+  bindRemoteOptions(command.command("push-hf"))
+    .summary("upload weights to the Hugging Face hub, with their card")
+    .description(
+      "Uploads the files of a checkpoint, or of a run's step, to a model repository: an adapter as PEFT has it, or the whole model. The card tells base model, method, steps, the data's digest and results of evals; no data. The token is read from HF_TOKEN, the hub from HF_ENDPOINT.",
+    )
+    .argument("<checkpoint>", CHECKPOINT)
+    .requiredOption("-r, --repo <org/name>", "repository, made where there is none")
+    .option("--public", "a repository that is made may be read by all (default: private)")
+    .option("--revision <branch>", "branch to commit to", "main")
+    .option("--message <text>", "of the commit")
+    .option("--create-pr", "open a pull request instead")
+    .option("--no-card", "leave the README.md of the repository as it is")
+    .action((name: string, flags: PushFlags) =>
+      run(async (context) => (await import("../commands/push-hf.ts")).pushHf(context, name, flags)),
+    );
+}
 
 const registerSession: Register = (program, run) => {
   const command = program

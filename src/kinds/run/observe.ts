@@ -109,6 +109,13 @@ export function runsWithRecords(dataFolder: string): readonly Address[] {
     .filter((address) => parseAddress(address) !== undefined);
 }
 
+/** Every incarnation of every run that left a record here, as the records tell; nobody is asked whether checkpoints are there. */
+export function observedRuns(dataFolder: string): readonly (RunProgress & { readonly address: Address })[] {
+  return runsWithRecords(dataFolder).flatMap((address) =>
+    recordFolders(join(dataFolder, "runs", nameOf(address))).map((folder) => ({ ...readRunSummary(folder), address })),
+  );
+}
+
 function recordFolders(folder: string): readonly string[] {
   return list(folder).flatMap((generation) =>
     list(`${folder}/${generation}`).map((incarnation) => `${folder}/${generation}/${incarnation}`),
