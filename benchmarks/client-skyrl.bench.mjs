@@ -14,8 +14,8 @@ import { median, writeReceipt } from "./receipt.mjs";
 import { loadSources } from "./sources.mjs";
 
 const MOST_SHARE = 0.2;
-const [ROUNDS, STEPS, SKIPPED] = [1, 14, 4];
-const [GROUPS, SIZE, MAX_TOKENS, RANK] = [16, 16, 64, 8];
+const [ROUNDS, STEPS, SKIPPED] = [2, 12, 4];
+const [GROUPS, SIZE, MAX_TOKENS, RANK] = [8, 16, 48, 8];
 /** About every second answer of a random model has it. */
 const PATTERN = "[a-m]$";
 const RATE = 1e-5;
