@@ -7,6 +7,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { TEMPLATE_NAMES } from "../../src/cli/init/templates.ts";
 import { OPTIONAL_PACKAGES } from "../../src/optional.ts";
 import { TestProject } from "./project.ts";
 
@@ -59,6 +60,17 @@ describe("the package, installed into an empty folder", () => {
     } finally {
       rlcli(there, "destroy", "--auto-approve");
     }
+  });
+
+  test.each(TEMPLATE_NAMES)("has all of the template %s", (name) => {
+    rlcli(folder, "init", `from-${name}`, "--template", name, "--backend", "embedded", "--yes");
+    expect(rlcli(join(folder, `from-${name}`), "validate")).toContain("Valid");
+  });
+
+  test("brings the action that pipelines call", () => {
+    expect(existsSync(join(installed, "action/action.yml")) && existsSync(join(installed, "action/main.mjs"))).toBe(
+      true,
+    );
   });
 
   test("gives programs a client with types that need nothing else", () => {
