@@ -16,7 +16,7 @@ async function plan(settings) {
   const isPlan = code === 0 || code === HAS_CHANGES;
   try {
     const note = isPlan && code === HAS_CHANGES ? keepPlan(settings, readFileSync(file)) : "";
-    const text = `${out}\n${note}`;
+    const text = `${out}\n${note}${isPlan ? footer(settings, code === HAS_CHANGES && note === "") : ""}`;
     summarise(settings, text);
     await upsertComment(settings, text);
   } finally {
@@ -24,6 +24,13 @@ async function plan(settings) {
   }
   setOutput(settings, "changes", String(code === HAS_CHANGES));
   if (!isPlan) throw new Failure(`rlcli plan ended with ${code}`);
+}
+
+/** Which commit was planned, so that a reviewer sees whether the comment is of today, and what a merge will do. */
+function footer({ head }, isKept) {
+  const made = head ? `Made of ${head.slice(0, 12)}. ` : "";
+  const then = isKept ? "A merge applies exactly this, or nothing where the branch has moved since." : "";
+  return made + then === "" ? "" : `\n_${`${made}${then}`.trim()}_\n`;
 }
 
 /** Carries out what was reviewed, or nothing: a plan is found by the very files that it was made from. */

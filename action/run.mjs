@@ -18,7 +18,7 @@ export function settingsOf(env) {
     token: env.RLCLI_ACTION_TOKEN ?? "",
     api: env.GITHUB_API_URL || "https://api.github.com",
     repository: env.GITHUB_REPOSITORY ?? "",
-    pullRequest: pullRequestOf(env),
+    ...pullRequestOf(env),
     outputFile: env.GITHUB_OUTPUT,
     summaryFile: env.GITHUB_STEP_SUMMARY,
   };
@@ -35,11 +35,11 @@ function lines(text = "") {
 
 const words = (text) => text.split(/\s+/).filter((word) => word !== "");
 
-/** Its number, from the event that started the workflow. */
+/** Its number and its last commit, from the event that started the workflow. What is checked out is the merge that it would be. */
 function pullRequestOf(env) {
-  if (!env.GITHUB_EVENT_PATH) return undefined;
-  const event = JSON.parse(readFileSync(env.GITHUB_EVENT_PATH, "utf8"));
-  return event.pull_request?.number;
+  if (!env.GITHUB_EVENT_PATH) return {};
+  const { pull_request: request } = JSON.parse(readFileSync(env.GITHUB_EVENT_PATH, "utf8"));
+  return { pullRequest: request?.number, head: request?.head?.sha };
 }
 
 /** Runs it in the project's folder, with further files there while it runs. Diagnostics go to the job's log as they come. */

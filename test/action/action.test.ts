@@ -94,7 +94,10 @@ class Pipeline {
   async run(command: string, env: Readonly<Record<string, string>> = {}) {
     const at = (name: string) => join(this.#files, name);
     for (const name of ["summary", "output"]) writeFileSync(at(name), "");
-    writeFileSync(at("event.json"), JSON.stringify(command === "plan" ? { pull_request: { number: 7 } } : {}));
+    writeFileSync(
+      at("event.json"),
+      JSON.stringify(command === "plan" ? { pull_request: { number: 7, head: { sha: "0123456789abcdef" } } } : {}),
+    );
     const child = spawn(process.execPath, [main], {
       env: {
         ...(this.project.env as NodeJS.ProcessEnv),
@@ -147,6 +150,7 @@ test("from a pull request to its merge: one comment, and the reviewed plan carri
   expect((await pipeline.run("plan")).code).toBe(0);
   expect(github.comments).toHaveLength(121);
   expect(github.comments.at(-1)!.body).toContain("+ steps  4");
+  expect(github.comments.at(-1)!.body).toContain("_Made of 0123456789ab. A merge applies exactly this");
   expect(pipeline.plans).toHaveLength(2);
   expect(pipeline.git("status", "--porcelain")).toBe("");
 

@@ -103,7 +103,8 @@ function details(change: Change): string {
   const notes = [...change.reasons.slice(1), ...change.drift.map(({ message }) => `drift: ${message}`)];
   if (lines.length === 0 && notes.length === 0) return "";
   const list = notes.map((note) => `- ${escapeText(note)}\n`).join("");
-  const block = lines.length > 0 ? `\n${fenced("diff", lines.join("\n"))}` : "";
+  const gap = list === "" ? "" : "\n";
+  const block = lines.length > 0 ? `${gap}${fenced("diff", lines.join("\n"))}` : "";
   return `\n<details><summary>${ACTION_SYMBOLS[change.action].trim()} <code>${escapeHtml(change.address)}</code></summary>\n\n${list}${block}\n</details>\n`;
 }
 
