@@ -695,7 +695,7 @@ export const CODES = table({
   RL9005: {
     summary: "Nothing to explain",
     explanation:
-      "`rlcli explain` takes a block (`run`), a field (`run.learning_rate`), a metric (`metric reward/mean`) or a diagnostic code (`RL1101`).",
+      "`rlcli explain` takes a block (`run`), a field (`run.learning_rate`), a loss (`gspo`), a metric (`metric reward/mean`) or a diagnostic code (`RL1101`).",
   },
   RL9006: {
     summary: "Folder cannot be entered",

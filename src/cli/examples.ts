@@ -209,8 +209,8 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   ),
   explain: ways(
     ["rlcli explain run.learning_rate", "a field: what it takes, its default, what a change does"],
+    ["rlcli explain gspo", "a loss: formula, options and defaults; a metric too, as kl/k3"],
     ["rlcli explain RL1203", "a diagnostic"],
-    ["rlcli explain metric kl/k3", "a metric and its formula"],
   ),
 };
 

@@ -60,11 +60,11 @@ const registerValidate: Register = (program, run) => {
 const registerExplain: Register = (program, run) => {
   program
     .command("explain")
-    .summary("explain a field, a metric or a diagnostic code")
+    .summary("explain a field, a loss, a metric or a diagnostic")
     .description(
-      "Explains a block (`run`), a field (`run.learning_rate`), a metric (`metric reward/mean`) or a diagnostic code (`RL1101`).",
+      "Explains a block (`run`), a field (`run.learning_rate`), a loss (`gspo`), a metric (`metric reward/mean`) or a diagnostic code (`RL1101`).",
     )
-    .argument("[topic...]", "block, field, metric or code; without one, what there is to explain")
+    .argument("[topic...]", "block, field, loss, metric or code; without one, what there is to explain")
     .action((topic: readonly string[]) =>
       run(async (context) =>
         (await import("./commands/explain.ts")).explain(context, topic.length > 0 ? topic.join(" ") : undefined),

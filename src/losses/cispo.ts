@@ -5,6 +5,7 @@ import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 export const cispo = defineLoss({
   name: "cispo",
   description: "Log-likelihood weighted by advantage and clipped ratio.",
+  text: "−sg(clip(r, low, high))·A·ℓ, r = exp(ℓ − q)",
   options: CLIP_OPTIONS,
   inputs: [...POLICY_INPUTS, ...CLIP_INPUTS],
   of: "policy",

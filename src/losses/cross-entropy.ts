@@ -4,6 +4,7 @@ import { defineLoss, WEIGHTS } from "./loss.ts";
 export const crossEntropy = defineLoss({
   name: "cross_entropy",
   description: "Negative log-likelihood of the trained tokens.",
+  text: "−ℓ",
   options: [],
   inputs: [WEIGHTS],
   of: "policy",

@@ -8,6 +8,7 @@ import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 export const dppo = defineLoss({
   name: "dppo",
   description: "Policy gradient without tokens whose probability has moved too far.",
+  text: "−r·A·M, r = exp(ℓ − q); M is 0 where exp(ℓ) − exp(q) > delta_high and A > 0, or < −delta_low and A < 0",
   options: [
     {
       name: "delta_low",

@@ -4,6 +4,7 @@ import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 export const dro = defineLoss({
   name: "dro",
   description: "Log-likelihood weighted by advantage, held near the old policy by a squared log-ratio.",
+  text: "−(ℓ·A − ½·beta·(ℓ − q)²)",
   options: [
     {
       name: "beta",

@@ -20,6 +20,7 @@ const RATIO_MASK: LossInput = {
 export const gspo = defineLoss({
   name: "gspo",
   description: "PPO with one ratio for the whole sequence.",
+  text: "−min(s·A, clip(s, low, high)·A), s = exp(mean of ℓ − q over the answer), with the gradient of each token’s own ℓ",
   options: CLIP_OPTIONS,
   inputs: [...POLICY_INPUTS, ...CLIP_INPUTS, RATIO_MASK],
   of: "policy",

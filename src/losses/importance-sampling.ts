@@ -5,6 +5,7 @@ import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 export const importanceSampling = defineLoss({
   name: "importance_sampling",
   description: "Policy gradient corrected by the ratio of new to old probability.",
+  text: "−r·A, r = exp(ℓ − q)",
   options: [],
   inputs: POLICY_INPUTS,
   of: "policy",

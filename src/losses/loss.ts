@@ -50,6 +50,11 @@ export interface LossDefinition {
   /** As in the spec and on the wire. */
   readonly name: string;
   readonly description: string;
+  /**
+   * The formula of one position for a reader. ℓ: log p(token) as it is trained, q: as it was sampled, A: advantage, v: value, R: return;
+   * sg: no gradient goes through.
+   */
+  readonly text: string;
   readonly options: readonly LossOption[];
   readonly inputs: readonly LossInput[];
   /** What the model gives a position: log-probabilities, or a critic's values. */

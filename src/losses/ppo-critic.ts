@@ -7,6 +7,7 @@ import { defineLoss, WEIGHTS } from "./loss.ts";
 export const ppoCritic = defineLoss({
   name: "ppo_critic",
   description: "Squared error of a critic's values, clipped near the old ones.",
+  text: "½·max((v_c − R)², (v − R)²), v_c = v_old + clip(v − v_old, −value_clip, value_clip)",
   options: [
     {
       name: "value_clip",

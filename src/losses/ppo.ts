@@ -5,6 +5,7 @@ import { defineLoss, POLICY_INPUTS } from "./loss.ts";
 export const ppo = defineLoss({
   name: "ppo",
   description: "Policy gradient whose ratio is clipped where that lowers the gain.",
+  text: "−min(r·A, clip(r, low, high)·A), r = exp(ℓ − q)",
   options: CLIP_OPTIONS,
   inputs: [...POLICY_INPUTS, ...CLIP_INPUTS],
   of: "policy",

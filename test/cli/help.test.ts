@@ -104,3 +104,19 @@ describe("the next command", () => {
       expect(explanation.length).toBeGreaterThan(summary.length);
   });
 });
+
+describe("explain", () => {
+  test("a loss: formula, options with defaults, where it is fused, an example that the schema takes", () => {
+    const { stdout } = rlcli("explain", "gspo");
+    for (const words of [
+      "formula    −min(s·A",
+      "clip_low_threshold",
+      "(default 0.8)",
+      "on jax with `strategy: two_pass`",
+    ])
+      expect(stdout).toContain(words);
+    expect(JSON.parse(rlcli("explain", "loss", "gspo", "--json").stdout)).toMatchObject({ name: "gspo", runs: ["rl"] });
+    expect(rlcli("explain", "gsppo").stderr).toContain("Did you mean `gspo`?");
+    expect(rlcli("explain", "losses").stdout).toContain("ppo_critic");
+  });
+});

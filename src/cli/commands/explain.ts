@@ -1,4 +1,4 @@
-/** `rlcli explain [TOPIC]`: the schema and the table of codes, for a terminal. */
+/** `rlcli explain [TOPIC]`: the schema, the losses, the metrics and the table of codes, for a terminal. */
 import { BLOCK_KEYS, KINDS, type KindName } from "../../address.ts";
 import { CODES, type DiagnosticCode } from "../../codes.ts";
 import { changeWords } from "../../config/changes.ts";
@@ -11,15 +11,27 @@ import {
   fieldAt,
 } from "../../config/fields.ts";
 import { fail } from "../../diagnostic.ts";
+import type { LossDefinition } from "../../losses/loss.ts";
+import { LOSSES, lossNamed } from "../../losses/registry.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
 import { METRICS, type MetricInfo, metricNamed } from "../../training/rl/metrics.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { renderBlock, renderCode, renderField, renderMetric, renderMetrics } from "../views/explain.ts";
+import {
+  renderBlock,
+  renderCode,
+  renderField,
+  renderLoss,
+  renderLosses,
+  renderMetric,
+  renderMetrics,
+} from "../views/explain.ts";
 
 type Topic =
   | { readonly type: "code"; readonly code: DiagnosticCode }
   | { readonly type: "metric"; readonly metric: MetricInfo }
   | { readonly type: "metrics" }
+  | { readonly type: "loss"; readonly loss: LossDefinition }
+  | { readonly type: "losses" }
   | { readonly type: "block"; readonly block: BlockInfo }
   | { readonly type: "field"; readonly block: BlockInfo; readonly field: FieldInfo };
 
@@ -38,6 +50,9 @@ function findTopic(text: string): Topic | undefined {
   if (text === "metric" || text === "metrics") return { type: "metrics" };
   const metric = metricNamed(text.replace(/^metrics? /, ""));
   if (metric) return { type: "metric", metric };
+  if (text === "losses" || text === "loss types") return { type: "losses" };
+  const loss = lossNamed(text.replace(/^loss(es)? /, "").replace(/^loss\.type\.?/, ""));
+  if (loss) return { type: "loss", loss };
   if (text === "spec") return { type: "block", block: blockInfo("spec") };
   const [word = "", ...rest] = text.split(".");
   const name = blockNamed(word);
@@ -61,11 +76,15 @@ function noTopic(text: string): never {
     : [
         ...BLOCK_NAMES,
         ...METRICS.map(({ name: metric }) => metric),
+        ...LOSSES.map(({ name: loss }) => loss),
         ...fields,
         ...blockInfo("spec").fields.map((f) => f.path),
       ];
   const hint = didYouMean(text, candidates) || ` Blocks are ${listNames(BLOCK_NAMES)}.`;
-  return fail("RL9005", `There is no ${isCode ? "diagnostic code" : "block or field"} \`${text}\`.${hint}`);
+  return fail(
+    "RL9005",
+    `There is no ${isCode ? "diagnostic code" : "block, field, loss or metric"} \`${text}\`.${hint}`,
+  );
 }
 
 function toJson(topic: Topic): unknown {
@@ -76,6 +95,10 @@ function toJson(topic: Topic): unknown {
       return { metrics: METRICS };
     case "metric":
       return topic.metric;
+    case "losses":
+      return { losses: LOSSES.map(lossJson) };
+    case "loss":
+      return lossJson(topic.loss);
     case "block":
       return topic.block;
     case "field": {
@@ -86,6 +109,11 @@ function toJson(topic: Topic): unknown {
     default:
       return topic satisfies never;
   }
+}
+
+/** Without what only the program uses. */
+function lossJson({ name, description, text, options, backends, runs, of }: LossDefinition) {
+  return { name, description, formula: text, of, runs, backends, options };
 }
 
 export async function explain(context: CommandContext, text: string | undefined): Promise<ExitCode> {
@@ -103,6 +131,12 @@ export async function explain(context: CommandContext, text: string | undefined)
       break;
     case "metric":
       context.out(renderMetric(topic.metric, context));
+      break;
+    case "losses":
+      context.out(renderLosses(LOSSES, context));
+      break;
+    case "loss":
+      context.out(renderLoss(topic.loss, context));
       break;
     case "block":
       context.out(renderBlock(topic.block, context));

@@ -2,6 +2,7 @@
 import { KINDS } from "../../address.ts";
 import { CODES } from "../../codes.ts";
 import { blockInfo } from "../../config/fields.ts";
+import { LOSSES } from "../../losses/registry.ts";
 import { METRICS } from "../../training/rl/metrics.ts";
 import type { Candidate } from "./complete.ts";
 
@@ -15,5 +16,6 @@ export function topicsFor(typed: string): readonly Candidate[] {
   const codes = /^rl\d?/i.test(typed)
     ? Object.entries(CODES).map(([value, { summary }]) => ({ value, about: summary }))
     : [];
-  return [...blocks, ...fields, ...metrics, ...codes];
+  const losses = LOSSES.map(({ name, description }) => ({ value: name, about: description }));
+  return [...blocks, ...fields, ...losses, ...metrics, ...codes];
 }

@@ -4,6 +4,7 @@ import type { DiagnosticCode } from "../../codes.ts";
 import { CODES } from "../../codes.ts";
 import { changeWords } from "../../config/changes.ts";
 import { type BlockInfo, blockOfKind, type FieldInfo } from "../../config/fields.ts";
+import type { LossDefinition } from "../../losses/loss.ts";
 import type { MetricInfo } from "../../training/rl/metrics.ts";
 import type { Style } from "./style.ts";
 import { widthOf, wrap } from "./text.ts";
@@ -81,10 +82,12 @@ export function renderField(block: BlockInfo, field: FieldInfo, { style, width }
 }
 
 const LABEL_WIDTH = 11;
+/** Of a loss's options, whose names are longer. */
+const OPTION_WIDTH = 22;
 
-function row(label: string, text: string, { style, width }: ViewOptions): string[] {
-  const lines = wrap(text, width - LABEL_WIDTH - 2);
-  return lines.map((line, i) => `  ${i === 0 ? style.dim(label.padEnd(LABEL_WIDTH)) : " ".repeat(LABEL_WIDTH)}${line}`);
+function row(label: string, text: string, { style, width }: ViewOptions, room = LABEL_WIDTH): string[] {
+  const lines = wrap(text, width - room - 2);
+  return lines.map((line, i) => `  ${i === 0 ? style.dim(label.padEnd(room)) : " ".repeat(room)}${line}`);
 }
 
 /** A block with one line a field. */
@@ -123,6 +126,54 @@ export function renderMetrics(metrics: readonly MetricInfo[], { style, width }: 
   return [...wrap(about, width), "", ...lines, "", "`rlcli explain metric reward/mean` says more about one.", ""].join(
     "\n",
   );
+}
+
+const LOSS_LETTERS =
+  "ℓ is the log-probability of a token as it is trained, q as it was sampled, A its advantage; of a critic, v is the value, v_old the one before, R the return; sg lets no gradient through.";
+
+const BACKENDS = ["embedded", "jax", "fsdp", "megatron", "hosted"];
+
+/** A loss: its formula, its options with their defaults, and where it is computed in one call. */
+export function renderLoss(
+  { name, description, text, options, backends, runs }: LossDefinition,
+  view: ViewOptions,
+): string {
+  const { style } = view;
+  const lacking = BACKENDS.filter((backend) => !(backends as readonly string[]).includes(backend));
+  const elsewhere = lacking.length === 0 ? "" : `; on ${lacking.join(", ")} with \`strategy: two_pass\``;
+  const defaults = options.map((option) => {
+    const value = option.default === undefined ? "as the server has it" : `default ${option.default}`;
+    return row(option.name, `${option.description} (${value})`, view, OPTION_WIDTH);
+  });
+  return [
+    style.bold(`${name}: ${description}`),
+    "",
+    ...row("formula", text, view),
+    ...row("where", LOSS_LETTERS, view),
+    ...row("runs", runs.map((type) => `type: ${type}`).join(", "), view),
+    ...row("servers", `${backends.join(", ")}${runs.includes("rl") ? elsewhere : ""}`, view),
+    ...(options.length === 0 ? [] : ["", "Options:", ...defaults.flat()]),
+    "",
+    "Example:",
+    ...exampleOfLoss(name, options),
+    "",
+  ].join("\n");
+}
+
+function exampleOfLoss(name: string, options: LossDefinition["options"]): readonly string[] {
+  const values = options.flatMap((option) =>
+    option.default === undefined ? [] : [`${option.name}: ${option.default}`],
+  );
+  if (values.length === 0) return [`  loss: ${name}`];
+  return ["  losses:", "    mine:", `      type: ${name}`, ...values.map((line) => `      ${line}`)];
+}
+
+export function renderLosses(losses: readonly LossDefinition[], { style, width }: ViewOptions): string {
+  const longest = Math.max(...losses.map(({ name }) => widthOf(name)));
+  const lines = losses.map(
+    ({ name, text }) => `  ${style.bold(name.padEnd(longest))}  ${cut(text, width - longest - 4)}`,
+  );
+  return [...wrap(LOSS_LETTERS, width), "", ...lines, "", "`rlcli explain gspo` says more about one.", ""].join("\n");
 }
 
 function cut(text: string, width: number): string {
