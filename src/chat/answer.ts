@@ -4,6 +4,7 @@
  * random is in it (temperature 0), where no seed was given, and on the embedded server, whose seeds know their place; on any other
  * server an answer with a seed is asked for, and comes, in one piece.
  */
+import { setMaxListeners } from "node:events";
 import { diagnostic, RlcliError } from "../diagnostic.ts";
 import type { SampledSequence } from "../tinker/data.ts";
 import { NO_LOGPROB } from "../tinker/proto/topk.ts";
@@ -89,6 +90,8 @@ export async function* answer(
   signal: AbortSignal,
 ): AsyncGenerator<Piece, Ending> {
   const writing = new Writing(model, prompt, wishes);
+  // Many answers at a time wait on one signal.
+  setMaxListeners(0, signal);
   for (;;) {
     const sequence = await ask(model, writing, wishes, signal);
     const piece = writing.take(sequence);

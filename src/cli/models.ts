@@ -24,6 +24,8 @@ interface Loaded {
 }
 
 const TAG = "rlcli serve openai";
+/** Clients have patience of their own, and are told soon when the server behind does not answer. */
+const PATIENCE_MS = 10_000;
 
 export class ModelPool implements ModelSource {
   readonly #context: CommandContext;
@@ -136,7 +138,7 @@ export class ModelPool implements ModelSource {
     const { address } = target.settings;
     const known = this.#links.get(address);
     if (known) return known;
-    const link = Link.open(target, TAG);
+    const link = Link.open(target, TAG, PATIENCE_MS);
     this.#links.set(address, link);
     link.catch(() => {
       if (this.#links.get(address) === link) this.#links.delete(address);

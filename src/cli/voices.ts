@@ -56,11 +56,18 @@ export class Link {
     this.#seedsGoOn = facts.seedsGoOn;
   }
 
-  /** Starts a server of ours on need. `tag` names the command to the server. Fails with TinkerError where it does not answer. */
-  static async open(target: Target, tag: string): Promise<Link> {
+  /**
+   * Starts a server of ours on need. `tag` names the command to the server; `patienceMs` is how long a request is tried again while no
+   * answer comes, the client's own default where absent. Fails with TinkerError where it does not answer.
+   */
+  static async open(target: Target, tag: string, patienceMs?: number): Promise<Link> {
     const renderer = await loadRenderer(await modelFolder(target.settings.model, target.open.context));
     const { url, token, serverRun, model: baseModel = target.settings.model } = await target.connect();
-    const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
+    const client = new TinkerClient({
+      baseUrl: url,
+      ...(token === undefined ? {} : { apiKey: token }),
+      ...(patienceMs === undefined ? {} : { retry: { deadlineMs: patienceMs } }),
+    });
     try {
       await requireAnswer(client);
       const [session, family, contextLength] = await Promise.all([
