@@ -122,8 +122,10 @@ test("500 long polls at once, all held and all answered, with bodies that stay a
 }, 30_000);
 
 test("a client that leaves takes its long poll with it", async () => {
+  let hasArrived = false;
   let isGone = false;
   const door = await open((_, response) => {
+    hasArrived = true;
     response.once("close", () => {
       isGone = true;
     });
@@ -135,7 +137,8 @@ test("a client that leaves takes its long poll with it", async () => {
     body: "{}",
     signal: leave.signal,
   });
-  await sleep(50);
+  // A client that leaves before its request is there takes nothing with it.
+  await expect.poll(() => hasArrived).toBe(true);
   leave.abort();
   await expect(asked).rejects.toThrow();
   await expect.poll(() => isGone).toBe(true);
