@@ -183,6 +183,10 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
     ["rlcli serve openai --model builtin:tiny --port 0 --json", "without a spec; the first line tells where"],
     ["rlcli serve openai --host 0.0.0.0 --log", "for other machines, with a key that it prints"],
   ),
+  bench: ways(
+    ["rlcli bench", "the spec's server, in a minute or so"],
+    ["rlcli bench --base-url http://gpu-box:8000 --model Qwen/Qwen3-4B --length 1024", "any server, longer texts"],
+  ),
   doctor: ways(["rlcli doctor", "which servers and sandboxes can run here, and what is missing"]),
   "env list": ways(["rlcli env list ./tasks", "tasks by name, with their limits"]),
   "env check": ways(

@@ -12,7 +12,7 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])
     ["sample", "eval", "rollouts", "regrade", "run", "checkpoint", "session", "deployment", "rollback", "prune"],
   ],
   ["Without a spec:", ["train", "import", "render"]],
-  ["Servers and sandboxes:", ["serve", "env"]],
+  ["Servers and sandboxes:", ["serve", "bench", "env"]],
   ["More:", ["completion"]],
 ];
 

@@ -1,5 +1,6 @@
 /** Commands that need a running server: serve, sample. */
 import { type Command, Option } from "commander";
+import type { BenchFlags } from "../commands/bench.ts";
 import type { ServeFlags } from "../commands/serve.ts";
 import type { LogsFlags } from "../commands/serve-look.ts";
 import type { ServeOpenAiFlags } from "../commands/serve-openai.ts";
@@ -132,6 +133,26 @@ const registerOpenAi = (serve: Command, run: Parameters<Register>[1]): void => {
     );
 };
 
+const registerBench: Register = (program, run) => {
+  bindSpecOptions(program.command("bench"))
+    .summary("measure how fast a server trains and samples")
+    .description(
+      "Trains and samples a model of its own on the server for a minute or so, prints medians of tokens a second and latencies, and throws the model away. What else the server does meanwhile slows it, and is slowed.",
+    )
+    .argument("[server]", "name of the server, where the spec has several")
+    .option("--model <model>", "without a spec: builtin:tiny or a model folder; with --base-url a name")
+    .option("--base-url <url>", "a running Tinker server")
+    .option("--batch-size <n>", "sequences of a training step", wholeNumber(1), 8)
+    .option("--length <n>", "tokens of a sequence, and of a prompt", wholeNumber(2), 128)
+    .option("--max-tokens <n>", "tokens of an answer", wholeNumber(1), 64)
+    .option("--concurrency <n>", "prompts at once", wholeNumber(1), 16)
+    .option("--repeat <n>", "measurements of each, of which the median is taken", wholeNumber(1), 3)
+    .option("--lora-rank <n>", "adapter rank, 0 for all weights (default: 32; 0 for built-in models)", wholeNumber(0))
+    .action((server: string | undefined, flags: BenchFlags) =>
+      run(async (context) => (await import("../commands/bench.ts")).bench(context, server, flags)),
+    );
+};
+
 const registerDoctor: Register = (program, run) => {
   program
     .command("doctor")
@@ -174,4 +195,4 @@ const registerSample: Register = (program, run) => {
     );
 };
 
-export const SERVE_COMMANDS: readonly Register[] = [registerSample, registerServe, registerDoctor];
+export const SERVE_COMMANDS: readonly Register[] = [registerSample, registerServe, registerDoctor, registerBench];
