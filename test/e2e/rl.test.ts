@@ -165,7 +165,7 @@ describe("a project of reinforcement learning", () => {
     const info = JSON.parse(project.ok("run", "info", "agent", "--json"));
     expect(info.checkpoints.filter((c: { final?: unknown }) => c.final)).toMatchObject([{ step: 3 }]);
     expect(project.ok("checkpoint", "list", "agent")).toMatch(/run\.agent@3 .* final(, best)?, deployment\.live/);
-    expect(project.ok("run", "list")).toMatch(/run\.agent {2}rl {2}ready/);
+    expect(project.ok("run", "list")).toMatch(/run\.agent {2,}rl {2,}ready/);
   });
 
   // Last, since the server still computes what it was asked for.
