@@ -76,7 +76,10 @@ export class Tokenizer {
 
   /** Encodes text as pure content: nothing in it becomes a special token. */
   encodeContent(text: string): number[] {
-    const marks = Array.from({ length: Math.max(0, text.length - 1) }, (_, i) => i + 1);
+    // Between characters, never inside of one: half of a surrogate pair is no text.
+    const marks = Array.from({ length: Math.max(0, text.length - 1) }, (_, i) => i + 1).filter(
+      (mark) => (text.codePointAt(mark - 1) ?? 0) <= 0xffff,
+    );
     return this.encode({ text, marks });
   }
 
