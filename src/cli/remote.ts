@@ -2,18 +2,16 @@
 import { fail } from "../diagnostic.ts";
 import { TinkerClient } from "../tinker/client.ts";
 import type { CheckpointInfo } from "../tinker/data.ts";
-import { isUnsupported, TinkerError } from "../tinker/errors.ts";
+import { isUnsupported } from "../tinker/errors.ts";
 import type { Supported } from "../tinker/rest.ts";
 import type { CommandContext } from "./context.ts";
 import { openTarget, type Target, type TargetFlags } from "./target.ts";
-import { serverFault } from "./voices.ts";
+import { requireAnswer, serverFault } from "./voices.ts";
 
 export interface RemoteFlags extends TargetFlags {
   /** Only ids, a line each. */
   readonly quiet?: boolean;
 }
-
-const HEALTH_TIMEOUT_MS = 10_000;
 
 /** Starts a server of ours on need. `asked` names a run or deployment whose server it is. */
 export async function withServer<T>(
@@ -28,9 +26,7 @@ export async function withServer<T>(
   const { url, token } = await target.connect();
   const client = new TinkerClient({ baseUrl: url, ...(token === undefined ? {} : { apiKey: token }) });
   try {
-    await client.health({ timeoutMs: HEALTH_TIMEOUT_MS }).catch((error: unknown) => {
-      if (error instanceof TinkerError && error.kind === "network") throw error;
-    });
+    await requireAnswer(client);
     return await work(client, target);
   } catch (error) {
     return serverFault(error);

@@ -16,6 +16,7 @@ import type { CommandContext } from "./context.ts";
 import { openWith } from "./open.ts";
 import type { SpecOptions } from "./options.ts";
 import { type OpenProject, openProject } from "./project.ts";
+import { serverNodes } from "./servers.ts";
 
 export interface TargetFlags extends Partial<SpecOptions>, ServerFlags {
   readonly server?: string;
@@ -75,8 +76,8 @@ function serverNamedBy({ spec }: OpenProject, asked: string | undefined): string
   return run === undefined ? undefined : referenced(run, "server");
 }
 
-function serverNode({ spec }: OpenProject, name: string | undefined): SpecNode {
-  const servers = [...(spec?.nodes.values() ?? [])].filter((node) => node.kind === "server");
+function serverNode(open: OpenProject, name: string | undefined): SpecNode {
+  const servers = serverNodes(open);
   const names = servers.map((node) => node.name);
   if (name === undefined && servers.length === 1) return servers[0] as SpecNode;
   const found = servers.find((node) => node.name === name || node.address === name);

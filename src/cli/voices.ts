@@ -111,8 +111,8 @@ export class Link {
   }
 }
 
-/** A server that is not there is said at once: whoever waits for an answer should not wait through all retries for it. */
-async function requireAnswer(client: TinkerClient): Promise<void> {
+/** Fails at once where no server is there: whoever waits for an answer should not wait through all retries for it. */
+export async function requireAnswer(client: TinkerClient): Promise<void> {
   try {
     await client.health({ timeoutMs: HEALTH_TIMEOUT_MS });
   } catch (error) {

@@ -1,5 +1,5 @@
 /** What the kinds share in turning a block into an identity. */
-import type { KindName } from "../address.ts";
+import type { Address, KindName } from "../address.ts";
 import { fieldOf } from "../config/changes.ts";
 import { digestJson } from "../digest.ts";
 import type { Identity, Upstream } from "../kind.ts";
@@ -29,10 +29,15 @@ export function plainIdentity(node: SpecNode): Identity {
   };
 }
 
+/** The address that a reference field names. */
+export function referenceTo(node: SpecNode, path: string): Address | undefined {
+  return node.references.find((reference) => reference.path === path)?.to;
+}
+
 /** The block that a reference field names, as planned. */
 export function referenced(node: SpecNode, path: string, upstream: (to: never) => Upstream): Upstream | undefined {
-  const reference = node.references.find((candidate) => candidate.path === path);
-  return reference && upstream(reference.to as never);
+  const to = referenceTo(node, path);
+  return to && upstream(to as never);
 }
 
 export function numberAt(node: SpecNode, path: string): number | undefined {

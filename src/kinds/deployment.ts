@@ -15,7 +15,7 @@ import type {
 import type { CheckpointId } from "../run-record.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import { canonicalJson, type JsonObject, type Value } from "../value.ts";
-import { ruleOf, stringAt } from "./attributes.ts";
+import { referenceTo, ruleOf, stringAt } from "./attributes.ts";
 import { type DeployedAt, type DeploymentResults, deploymentResults, historyOf } from "./deployment-record.ts";
 import { judge, keptResults } from "./eval/results.ts";
 import type { EvalSeen } from "./eval.ts";
@@ -135,7 +135,7 @@ function held(node: SpecNode, faults: readonly string[], before: DeploymentResul
 }
 
 function placeOf(context: ActContext<undefined, undefined>, node: SpecNode, hash: Digest): DeployedAt | string {
-  const run = node.references.find(({ path }) => path === "checkpoint")?.to as Address;
+  const run = referenceTo(node, "checkpoint") as Address;
   const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as CheckpointId;
   const found = checkpointNamed(context.project.dataFolder, run, id);
   if (!found) return `${run} has no checkpoint at the place that ${node.address} is to point at.`;

@@ -10,7 +10,7 @@ import type { EnvironmentOrder, GraderOrder } from "../environment-order.ts";
 import type { IdentifyContext, Identity, Kind, ProjectContext, Resolved } from "../kind.ts";
 import type { SpecAttribute, SpecInput, SpecNode } from "../spec.ts";
 import { isSecret, type JsonObject, type Value } from "../value.ts";
-import { hashedLeaves, numberAt, referenced, ruleOf, secretAt, stringAt } from "./attributes.ts";
+import { hashedLeaves, numberAt, referenced, referenceTo, ruleOf, secretAt, stringAt } from "./attributes.ts";
 import { type DatasetFacts, datasetsFolder } from "./dataset.ts";
 
 /** Tasks in sandboxes; all that is particular to them is loaded when there are some. */
@@ -191,7 +191,7 @@ export async function harborEnvironmentOrder(
 
 /** All that a worker needs to open it. `dataset` is the identity of its tasks. */
 export function environmentOrder(node: SpecNode, dataset: Digest, project: ProjectContext): EnvironmentOrder {
-  const to = node.references.find(({ path }) => path === "dataset")?.to;
+  const to = referenceTo(node, "dataset");
   if (!to) throw new RangeError(`${node.address} has no dataset`);
   const path = rowsPath(datasetsFolder(project.dataFolder), dataset);
   const text = (key: "system" | "prompt" | "tag") => {
@@ -215,7 +215,7 @@ export function environmentOrder(node: SpecNode, dataset: Digest, project: Proje
 
 /** The identity of an environment's tasks. */
 export function tasksOf(node: SpecNode, factsOf: (dataset: SpecNode["address"]) => unknown): Digest {
-  const to = node.references.find(({ path }) => path === "dataset")?.to;
+  const to = referenceTo(node, "dataset");
   return (factsOf(to as SpecNode["address"]) as DatasetFacts).digest;
 }
 

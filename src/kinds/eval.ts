@@ -17,7 +17,7 @@ import type {
 import type { CheckpointId } from "../run-record.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import type { Json, JsonObject, Value } from "../value.ts";
-import { hashedLeaves, referenced, ruleOf } from "./attributes.ts";
+import { hashedLeaves, referenced, referenceTo, ruleOf } from "./attributes.ts";
 import { serverSettings } from "./connect.ts";
 import type { DatasetFacts } from "./dataset.ts";
 import { measure } from "./eval/measure.ts";
@@ -99,7 +99,7 @@ async function measureAnew(
 ): Promise<KeptResult> {
   const { project, address } = context;
   const { run, checkpoint } = checkpointOf(context, node);
-  const server = node.references.find(({ path }) => path === "server")?.to as Address;
+  const server = referenceTo(node, "server") as Address;
   const folder = evalFolder(project.dataFolder, node.name, hash);
   const result = await measure({
     address,
@@ -122,7 +122,7 @@ function checkpointOf(
   context: ActContext<undefined, EvalSeen>,
   node: SpecNode,
 ): { readonly run: Address; readonly checkpoint: FoundCheckpoint } {
-  const run = node.references.find(({ path }) => path === "checkpoint")?.to as Address;
+  const run = referenceTo(node, "checkpoint") as Address;
   const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as CheckpointId;
   const checkpoint = checkpointNamed(context.project.dataFolder, run, id);
   if (checkpoint) return { run, checkpoint };

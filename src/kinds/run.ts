@@ -18,7 +18,7 @@ import {
 } from "../run-record.ts";
 import type { SpecNode } from "../spec.ts";
 import type { Json, JsonObject } from "../value.ts";
-import { numberAt, ruleOf, stringAt } from "./attributes.ts";
+import { numberAt, referenceTo, ruleOf, stringAt } from "./attributes.ts";
 import { deleteCheckpoints, pathsOf, serverOfRun } from "./checkpoints.ts";
 import { serverSettings } from "./connect.ts";
 import { datasetsFolder } from "./dataset.ts";
@@ -45,7 +45,7 @@ async function act(context: RunContext): Promise<Outcome> {
       return forget(context);
     case "restore":
     case "update":
-      await takeAlong(context, keptOf(context), targetOf(node as SpecNode, "server"));
+      await takeAlong(context, keptOf(context), referenceTo(node as SpecNode, "server") as Address);
       return { status: "done", record: pointTo(context), summary: `at step ${stepOf(context)}` };
     default:
       if (!node) throw new Error(`${change.address} has no block to ${change.action}`);
@@ -116,7 +116,7 @@ async function train(context: RunContext, node: SpecNode): Promise<Outcome> {
   const lease = context.lease as HeldLease;
   const { hash, incarnation } = change.after as NonNullable<typeof change.after>;
   const folder = runFolder(project.dataFolder, node.name, hash, incarnation);
-  await takeAlong(context, keptOf(context), targetOf(node, "server"));
+  await takeAlong(context, keptOf(context), referenceTo(node, "server") as Address);
   const order = await orderOf(context, node);
   markMissing(folder, keptOf(context));
   writeFileWhole(join(folder, "spec.json"), `${JSON.stringify(order, undefined, 1)}\n`);
@@ -153,15 +153,11 @@ async function train(context: RunContext, node: SpecNode): Promise<Outcome> {
   return outcomeOf(end, folder, address);
 }
 
-function targetOf(node: SpecNode, path: string): Address {
-  return node.references.find((reference) => reference.path === path)?.to as Address;
-}
-
 /** Everything the worker's training loop is told. */
 async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
   const { project, change, spec } = context;
   const { hash, incarnation } = change.after as NonNullable<typeof change.after>;
-  const target = (path: string): Address => targetOf(node, path);
+  const target = (path: string) => referenceTo(node, path) as Address;
   const server = context.nodeOf(target("server")) as SpecNode;
   const loss = context.nodeOf(target("loss"));
   const rl = await rlOrderOf(context, node);
@@ -222,7 +218,7 @@ async function startOf(context: RunContext, node: SpecNode): Promise<RunOrder["f
       { address: node.address },
     );
   }
-  await bringTo(context, start.training, start.server, targetOf(node, "server"));
+  await bringTo(context, start.training, start.server, referenceTo(node, "server") as Address);
   return { checkpoint: { run, ...written }, path: start.training, optimizer };
 }
 

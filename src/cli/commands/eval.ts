@@ -1,6 +1,7 @@
 /** `rlcli eval`: the spec's evals by themselves, or a measurement that no spec has. Exits with 1 where a threshold is not met. */
 import { type Address, parseAddress } from "../../address.ts";
 import { fail } from "../../diagnostic.ts";
+import { referenceTo } from "../../kinds/attributes.ts";
 import { judge, keptResults } from "../../kinds/eval/results.ts";
 import { hasChanges } from "../../plan/plan.ts";
 import type { SpecNode } from "../../spec.ts";
@@ -104,7 +105,7 @@ async function resultsOf(open: OpenProject, targets: readonly Address[]): Promis
     const record = await open.store.read(address);
     const kept = keptResults(open.context.dataFolder, node.name).find(({ hash }) => hash === record?.hash);
     if (!kept) continue;
-    const run = node.references.find(({ path }) => path === "checkpoint")?.to;
+    const run = referenceTo(node, "checkpoint");
     const thresholds = (node.body.metrics ?? {}) as unknown as ShownEval["thresholds"];
     const what = `${run} at step ${kept.step}`;
     shown.push({ name: address, what, result: kept.result, thresholds, ...judge(node, kept.result) });

@@ -9,7 +9,7 @@ import { openSource } from "../../datasets/sources.ts";
 import { Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import type { ProjectContext } from "../../kind.ts";
-import { stringAt } from "../../kinds/attributes.ts";
+import { referenceTo, stringAt } from "../../kinds/attributes.ts";
 import { readyRequest } from "../../kinds/dataset.ts";
 import { modelFolder } from "../../kinds/model.ts";
 import { settingsOf } from "../../kinds/run/settings.ts";
@@ -89,7 +89,7 @@ async function fromRun(context: CommandContext, name: string, flags: RenderFlags
   const { spec, context: project } = await openWith(context, flags);
   const node = runNode(spec as Spec, name);
   const target = (path: string): SpecNode | undefined => {
-    const to = node.references.find((reference) => reference.path === path)?.to;
+    const to = referenceTo(node, path);
     return to && (spec as Spec).nodes.get(to);
   };
   const [server, dataset] = [target("server"), target("dataset")] as [SpecNode, SpecNode];

@@ -26,7 +26,7 @@ const BODY_LIMIT_BYTES = 64 * 2 ** 20;
 export async function serveOpenAi(context: CommandContext, flags: ServeOpenAiFlags): Promise<ExitCode> {
   const { host, port } = flags;
   const open = await openPlace(context, flags);
-  const isLocal = isLoopback(host) || host === "localhost";
+  const isLocal = isLoopback(host);
   const given = flags.apiKey ?? (context.env[KEY_VARIABLE] || undefined);
   const key = given ?? (isLocal ? undefined : `rlcli-${randomBytes(24).toString("hex")}`);
   const pool = new ModelPool(context, open, flags, flags.maxLoaded);

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Address } from "../../address.ts";
 import { rowsPath } from "../../datasets/dataset.ts";
 import { type Diagnostic, fail, hasErrors, RlcliError } from "../../diagnostic.ts";
+import { referenceTo } from "../../kinds/attributes.ts";
 import { serverFolder } from "../../kinds/connect.ts";
 import { datasetsFolder } from "../../kinds/dataset.ts";
 import { environmentOrder } from "../../kinds/environment.ts";
@@ -139,7 +140,7 @@ async function renderFaults(
   const unknown = new Set<string>();
   for (const node of spec.nodes.values()) {
     if ((node.kind !== "run" && node.kind !== "eval") || !small.spec?.nodes.has(node.address)) continue;
-    const server = node.references.find(({ path }) => path === "server")?.to as Address;
+    const server = referenceTo(node, "server") as Address;
     const model = String(spec.nodes.get(server)?.attributes.get("model")?.value);
     const folder = isBuiltinModel(model)
       ? ensureBuiltinModel(model, small.context.cacheFolder)
@@ -156,10 +157,9 @@ async function renderFaults(
 /** The rows or prompts of a block under the template of its real model. */
 async function renderWith(modelFolder: string, node: SpecNode, small: OpenProject): Promise<readonly Diagnostic[]> {
   const { spec, store, context: project } = small;
-  const to = (of: SpecNode, path: string) => of.references.find((reference) => reference.path === path)?.to;
-  const environment = to(node, "environment");
+  const environment = referenceTo(node, "environment");
   const block = environment && spec?.nodes.get(environment);
-  const dataset = to(block ?? node, "dataset");
+  const dataset = referenceTo(block ?? node, "dataset");
   const record = dataset && (await store.read(dataset));
   if (!record) return [];
   if (!block) return renderRows(node, rowsPath(datasetsFolder(project.dataFolder), record.hash), modelFolder);

@@ -7,7 +7,7 @@ import type { Diagnostic } from "../../diagnostic.ts";
 import type { Queue } from "../../plan/plan.ts";
 import type { Value } from "../../value.ts";
 import { renderDiagnostic } from "./diagnostic.ts";
-import { FORCES, isShown, lineage, renderEstimate, renderSummary, renderValue } from "./plan.ts";
+import { FORCES, isShown, lineage, renderEstimate, renderSummary, renderValue, shownChanges } from "./plan.ts";
 import { createStyle } from "./style.ts";
 
 /** Characters that GitHub takes in a comment's body. */
@@ -25,7 +25,7 @@ export interface MarkdownPlan {
 }
 
 export function renderMarkdownPlan({ project, changes, queues, diagnostics }: MarkdownPlan): string {
-  const shown = changes.filter((change) => change.action !== "none" || change.drift.length > 0 || change.busy);
+  const shown = shownChanges(changes);
   const page = new Page(MOST_CHARACTERS - RESERVE);
   page.add(`## Plan for ${code(project)}\n\n${summaryOf(changes)}\n`);
   page.addAll(diagnostics.map(diagnosticBlock), "messages");
@@ -128,13 +128,14 @@ const diagnosticBlock = (diagnostic: Diagnostic): string =>
 
 /** A fence longer than any run of backticks inside. */
 function fenced(language: string, text: string): string {
-  const longest = Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length));
-  const fence = "`".repeat(Math.max(3, longest + 1));
+  const fence = "`".repeat(Math.max(3, longestTicks(text) + 1));
   return `${fence}${language}\n${text}\n${fence}\n`;
 }
 
+const longestTicks = (text: string): number => Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length));
+
 function code(text: string): string {
-  const longest = Math.max(0, ...(text.match(/`+/g) ?? []).map((run) => run.length));
+  const longest = longestTicks(text);
   const ticks = "`".repeat(longest + 1);
   const space = longest > 0 ? " " : "";
   return `${ticks}${space}${cell(text, false)}${space}${ticks}`;

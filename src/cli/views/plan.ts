@@ -19,8 +19,13 @@ const COUNTED: readonly (readonly [Action, string])[] = [
   ["forget", "to forget"],
 ];
 
+/** Changes that a plan tells of: there is something to do, or to know. */
+export function shownChanges(changes: readonly Change[]): readonly Change[] {
+  return changes.filter((change) => change.action !== "none" || change.drift.length > 0 || change.busy);
+}
+
 export function renderPlan(changes: readonly Change[], queues: readonly Queue[], style: Style): string {
-  const shown = changes.filter((change) => change.action !== "none" || change.drift.length > 0 || change.busy);
+  const shown = shownChanges(changes);
   const lines = shown.flatMap((change) => [...renderChange(change, style), ""]);
   for (const queue of queues) {
     const waves = queue.waves.map((wave, at) => `  wave ${at + 1}: ${wave.join(", ")}`);

@@ -6,7 +6,7 @@ import { lossNamed } from "../../losses/registry.ts";
 import { largestRank } from "../../servers/skyrl/config.ts";
 import type { SpecNode } from "../../spec.ts";
 import { ignoredSettings, SERVER_TRAITS, type ServerKind } from "../../tinker/quirks.ts";
-import { numberAt, referenced, stringAt } from "../attributes.ts";
+import { numberAt, referenced, referenceTo, stringAt } from "../attributes.ts";
 import { serverSettings } from "../connect.ts";
 import { checkpointForm, whyNotMovable } from "./form.ts";
 import { partsOf } from "./identity.ts";
@@ -50,7 +50,7 @@ function movedFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnos
 /** A start or a reference that is kept on a server whose checkpoints the run's own server cannot be given. */
 function foreignFaults(context: DecideContext<unknown, RunSeen>, field: string): readonly Diagnostic[] {
   const { node, upstream } = context;
-  const to = node.references.find(({ path }) => path === field)?.to;
+  const to = referenceTo(node, field);
   if (!to) return [];
   const other = referenced(upstream(to).node, "server", upstream) as Upstream;
   const server = partsOf(context).server.node;

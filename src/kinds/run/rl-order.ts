@@ -7,7 +7,7 @@ import type { ActContext } from "../../kind.ts";
 import type { CheckpointId, RlOrder } from "../../run-record.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { Json } from "../../value.ts";
-import { numberAt, stringAt } from "../attributes.ts";
+import { numberAt, referenceTo, stringAt } from "../attributes.ts";
 import { environmentOrder, harborEnvironmentOrder, isHarbor } from "../environment.ts";
 import { checkpointNamed } from "./find.ts";
 import { bringTo } from "./move.ts";
@@ -37,7 +37,7 @@ export async function rlOrderOf(context: Context, node: SpecNode): Promise<RlOrd
 
 /** The environment that a block refers to, with the tasks as they are planned. */
 export async function environmentAt(context: Context, node: SpecNode, path: string): Promise<EnvironmentOrder> {
-  const to = node.references.find((reference) => reference.path === path)?.to as Address;
+  const to = referenceTo(node, path) as Address;
   const environment = context.nodeOf(to) as SpecNode;
   if (isHarbor(environment)) {
     // What this block was planned on; of an eval that looks on nothing is known here.
@@ -45,7 +45,7 @@ export async function environmentAt(context: Context, node: SpecNode, path: stri
     const planned = isOwn ? context.identity?.attributes.get("dataset.content")?.value : undefined;
     return harborEnvironmentOrder(environment, planned as Digest | undefined, context.project, context.stop);
   }
-  const dataset = environment.references.find((reference) => reference.path === "dataset")?.to as Address;
+  const dataset = referenceTo(environment, "dataset") as Address;
   const tasks = context.lineageOf(dataset)?.hash ?? context.recordOf(dataset)?.hash;
   if (!tasks) throw new Error(`${dataset} was not planned`);
   return environmentOrder(environment, tasks, context.project);
@@ -81,12 +81,12 @@ export async function evalOrder(context: Context, node: SpecNode): Promise<EvalO
 /** Sampler weights of the reference: of the run that is named, else of the one that this run starts from, else the base model's. */
 async function referencePath(context: Context, node: SpecNode): Promise<string | undefined> {
   const field = node.references.some(({ path }) => path === "kl_reference") ? "kl_reference" : "from";
-  const run = node.references.find(({ path }) => path === field)?.to;
+  const run = referenceTo(node, field);
   const written = context.identity?.attributes.get(`${field}.checkpoint`)?.value as Json | undefined;
   if (!run || !written) return undefined;
   const found = checkpointNamed(context.project.dataFolder, run, written as unknown as CheckpointId);
   if (found?.sampler !== undefined) {
-    const own = node.references.find(({ path }) => path === "server")?.to as Address;
+    const own = referenceTo(node, "server") as Address;
     await bringTo(context, found.sampler, found.server, own);
     return found.sampler;
   }
