@@ -3,6 +3,7 @@
  * and writes nothing. What cannot be asked in time is `unknown`, never taken for gone.
  */
 import { setMaxListeners } from "node:events";
+import { withDeadline } from "../abort.ts";
 import type { Address } from "../address.ts";
 import { kindOf } from "../address.ts";
 import { type Diagnostic, RlcliError } from "../diagnostic.ts";
@@ -11,7 +12,7 @@ import type { Spec, SpecInput } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 import { forEachBounded } from "./bounded.ts";
 
-/** A server gets this long to answer, all of them at once. */
+/** What is looked at gets this long to answer. */
 const READ_TIMEOUT_MS = 5000;
 const PARALLEL_READS = 32;
 
@@ -37,9 +38,8 @@ export async function refresh(input: RefreshInput): Promise<Refreshed> {
   const inputs: SpecInput[] = [];
   const diagnostics: Diagnostic[] = [];
   const addresses = [...new Set([...(spec?.nodes.keys() ?? []), ...records.keys()])];
-  // Each read may listen on these; that many listeners are no leak.
+  // Each read may listen on it; that many listeners are no leak.
   setMaxListeners(0, input.signal);
-  const timeout = AbortSignal.any([input.signal, AbortSignal.timeout(READ_TIMEOUT_MS)]);
 
   await forEachBounded(addresses, PARALLEL_READS, async (address) => {
     const kind = kinds.get(kindOf(address));
@@ -57,15 +57,17 @@ export async function refresh(input: RefreshInput): Promise<Refreshed> {
       }
     }
     if (kind.isInline) return;
-    const observation = await kind.read({
-      project,
-      address,
-      node,
-      record: records.get(address),
-      recordOf: (other) => records.get(other),
-      nodeOf: (other) => spec?.nodes.get(other),
-      signal: timeout,
-    });
+    const observation = await withDeadline(READ_TIMEOUT_MS, input.signal, (signal) =>
+      kind.read({
+        project,
+        address,
+        node,
+        record: records.get(address),
+        recordOf: (other) => records.get(other),
+        nodeOf: (other) => spec?.nodes.get(other),
+        signal,
+      }),
+    );
     observations.set(address, observation);
     diagnostics.push(...(observation.diagnostics ?? []));
   });

@@ -2,6 +2,7 @@
 import { mkdirSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { withDeadline } from "../abort.ts";
 import { fail, messageOf } from "../diagnostic.ts";
 import { isAlive } from "../process.ts";
 import { type Launch, launch, logPath, logTail, startFailure } from "./launch.ts";
@@ -111,15 +112,14 @@ async function waitForHealth(
 
 /** Why it cannot be used at the moment; undefined where it can. */
 async function healthFault(runtime: ServerRuntime, signal: AbortSignal | undefined): Promise<string | undefined> {
-  const timeout = AbortSignal.timeout(ONE_LOOK_MS);
   try {
-    const response = await fetch(`${runtime.url}/api/v1/healthz`, {
-      headers: { "X-API-Key": runtime.token },
-      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
+    const headers = { "X-API-Key": runtime.token };
+    return await withDeadline(ONE_LOOK_MS, signal, async (limit) => {
+      const response = await fetch(`${runtime.url}/api/v1/healthz`, { headers, signal: limit });
+      const body = (await response.json()) as { serverRun?: string };
+      const run = response.headers.get("x-rlcli-server-run") ?? body.serverRun;
+      return run === runtime.serverRun ? undefined : `another program answers there (status ${response.status})`;
     });
-    const body = (await response.json()) as { serverRun?: string };
-    const run = response.headers.get("x-rlcli-server-run") ?? body.serverRun;
-    return run === runtime.serverRun ? undefined : `another program answers there (status ${response.status})`;
   } catch (error) {
     signal?.throwIfAborted();
     return messageOf(error);

@@ -1,4 +1,5 @@
 /** Samples from one snapshot of weights. Samples carry their own numbers, so that a retry is the same sample. */
+import { withStop } from "../abort.ts";
 import type { TinkerClient } from "./client.ts";
 import type { InputImage, SampleResult, SamplingParams } from "./data.ts";
 import { encodeJson, wireInput } from "./encoding/json.ts";
@@ -94,23 +95,24 @@ export class Sampler {
     const first = this.#nextSeqId;
     this.#nextSeqId += requests.length;
     const results: SampleResult[] = [];
-    const stop = new AbortController();
-    const signal = options.signal ? AbortSignal.any([options.signal, stop.signal]) : stop.signal;
     let next = 0;
-    const work = async () => {
+    const work = async ({ signal }: AbortController) => {
       while (next < requests.length) {
         const i = next++;
         const future = await this.sample(requests[i] as SampleRequest, { signal, seqId: first + i });
         results[i] = await future.result({ ...options, signal });
       }
     };
-    try {
-      await Promise.all(Array.from({ length: Math.min(samplesAtOnce, requests.length) }, work));
-    } catch (error) {
-      stop.abort();
-      options.signal?.throwIfAborted();
-      throw error;
-    }
+    const workers = Math.min(samplesAtOnce, requests.length);
+    await withStop(options.signal, async (stop) => {
+      try {
+        await Promise.all(Array.from({ length: workers }, () => work(stop)));
+      } catch (error) {
+        stop.abort();
+        options.signal?.throwIfAborted();
+        throw error;
+      }
+    });
     return results;
   }
 

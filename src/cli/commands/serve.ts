@@ -1,4 +1,5 @@
 /** `rlcli serve start|stop|token`: a server by hand. Runs start it by themselves when they need it. */
+import { withDeadline } from "../../abort.ts";
 import { fail } from "../../diagnostic.ts";
 import type { ProjectContext } from "../../kind.ts";
 import { type Connection, connect, isManaged, type ServerSettings, serverFolder } from "../../kinds/connect.ts";
@@ -51,15 +52,16 @@ async function connectWithin(
   seconds: number | undefined,
 ): Promise<Connection> {
   const { stop } = context.interruption();
-  const late = seconds === undefined ? undefined : AbortSignal.timeout(seconds * 1000);
-  const signal = late ? AbortSignal.any([stop, late]) : stop;
-  try {
-    return await connect(settings, project, { onPhase: (text) => context.err(`${text}\n`), signal });
-  } catch (error) {
-    if (!late?.aborted || stop.aborted) throw error;
-    const detail = `${settings.address} does not serve after the ${seconds} s of --wait; what was started of it has been ended. \`rlcli serve logs\` shows how far it came.`;
-    return fail(settings.skyrl ? "RL5023" : "RL5003", detail, { address: settings.address, cause: error });
-  }
+  const up = (signal: AbortSignal) =>
+    connect(settings, project, { onPhase: (text) => context.err(`${text}\n`), signal });
+  if (seconds === undefined) return up(stop);
+  return withDeadline(seconds * 1000, stop, (limit) =>
+    up(limit).catch((error: unknown) => {
+      if (!limit.aborted || stop.aborted) throw error;
+      const detail = `${settings.address} does not serve after the ${seconds} s of --wait; what was started of it has been ended. \`rlcli serve logs\` shows how far it came.`;
+      return fail(settings.skyrl ? "RL5023" : "RL5003", detail, { address: settings.address, cause: error });
+    }),
+  );
 }
 
 /** The spec of a server that flags describe. */

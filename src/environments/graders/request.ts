@@ -1,5 +1,6 @@
 /** One JSON request with a time limit, tried again where the other side is only busy. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { withDeadline } from "../../abort.ts";
 import { fail, messageOf } from "../../diagnostic.ts";
 
 export interface JsonRequest {
@@ -42,14 +43,15 @@ async function tryOnce({ url, body, headers, timeoutMs, signal }: JsonRequest): 
   let response: Response;
   let text: string;
   try {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-    response = await fetch(url, {
-      method: "POST",
-      headers: { "content-type": "application/json", ...headers },
-      body: JSON.stringify(body),
-      signal: limit,
+    [response, text] = await withDeadline(timeoutMs, signal, async (limit) => {
+      const answer = await fetch(url, {
+        method: "POST",
+        headers: { "content-type": "application/json", ...headers },
+        body: JSON.stringify(body),
+        signal: limit,
+      });
+      return [answer, await answer.text()];
     });
-    text = await response.text();
   } catch (error) {
     signal.throwIfAborted();
     const isSlow = error instanceof Error && error.name === "TimeoutError";

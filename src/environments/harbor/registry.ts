@@ -1,6 +1,7 @@
 /** Datasets by `name@version`: registry files in Harbor's form, by path or address. */
 import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { withDeadline } from "../../abort.ts";
 import { isRecord } from "../../datasets/row.ts";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
@@ -47,10 +48,11 @@ export async function readRegistry(
 
 async function download(url: string, signal: AbortSignal): Promise<string> {
   const { fetch } = await import("undici");
-  const limit = AbortSignal.any([signal, AbortSignal.timeout(DOWNLOAD_TIMEOUT_MS)]);
-  const response = await fetch(url, { signal: limit });
-  if (!response.ok) throw new Error(`the server answers ${response.status}`);
-  return response.text();
+  return withDeadline(DOWNLOAD_TIMEOUT_MS, signal, async (limit) => {
+    const response = await fetch(url, { signal: limit });
+    if (!response.ok) throw new Error(`the server answers ${response.status}`);
+    return response.text();
+  });
 }
 
 /** `fetch failed` has its reason in its cause. */

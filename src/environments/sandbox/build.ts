@@ -1,6 +1,7 @@
 /** Images by their content: built once, by whoever comes first, on this machine; a failed build leaves nothing behind. */
 import { join } from "node:path";
 import type Docker from "dockerode";
+import { withDeadline } from "../../abort.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
 import { BuildJournal } from "./building.ts";
 import { contextEntries, contextHash, imageName, tarOf } from "./context.ts";
@@ -73,11 +74,10 @@ export class ImageStore {
   async #pull(name: string, { timeoutMs, signal }: ImageOrder): Promise<string> {
     if (await this.#exists(name)) return name;
     try {
-      const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
-      const stream = (await this.#docker.pull(name, {
-        abortSignal: limit,
-      } as never)) as unknown as NodeJS.ReadableStream;
-      await readProgress(stream, () => {});
+      await withDeadline(timeoutMs, signal, async (limit) => {
+        const stream: unknown = await this.#docker.pull(name, { abortSignal: limit } as never);
+        await readProgress(stream as NodeJS.ReadableStream, () => {});
+      });
     } catch (error) {
       signal?.throwIfAborted();
       fail("RL7302", `The image ${name} is not here and cannot be pulled: ${wordsOf(error)}.`, { cause: error });
@@ -104,9 +104,13 @@ class Build {
     this.#order = order;
   }
 
-  async run(entries: readonly TreeEntry[]): Promise<void> {
+  run(entries: readonly TreeEntry[]): Promise<void> {
+    const { timeoutMs, signal } = this.#order;
+    return withDeadline(timeoutMs, signal, (limit) => this.#run(entries, limit));
+  }
+
+  async #run(entries: readonly TreeEntry[], limit: AbortSignal): Promise<void> {
     const { label, timeoutMs, signal } = this.#order;
-    const limit = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...(signal ? [signal] : [])]);
     try {
       await this.#try(entries, "1", limit).catch((error: unknown) => {
         if (!/requires BuildKit/.test(wordsOf(error))) throw error;
@@ -120,13 +124,8 @@ class Build {
         fail("RL7303", `The daemon ended while the image of ${label} was built: ${wordsOf(error)}.`, { cause: error });
       const why = limit.aborted ? `it took longer than ${timeoutMs / 1000} s` : wordsOf(error);
       const last = this.#lines.slice(-TOLD_LINES).map((line) => `\n  ${line}`);
-      fail(
-        "RL7302",
-        `The image of ${label} cannot be built: ${why}.${last.length > 0 ? ` Its last lines:${last.join("")}` : ""}`,
-        {
-          cause: error,
-        },
-      );
+      const told = last.length > 0 ? ` Its last lines:${last.join("")}` : "";
+      fail("RL7302", `The image of ${label} cannot be built: ${why}.${told}`, { cause: error });
     }
   }
 

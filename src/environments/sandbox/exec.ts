@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
+import { LONGEST_TIMER_MS } from "../../abort.ts";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { failSandbox, within } from "./daemon.ts";
 import { FrameReader, HeadTail, MarkedStream } from "./output.ts";
@@ -15,8 +16,6 @@ const API_TIMEOUT_MS = 30_000;
 const KILL_TIMEOUT_MS = 10_000;
 /** After its kill a command's streams end at once, unless a process of another command holds them. */
 const KILLED_GRACE_MS = 500;
-/** A timer cannot wait longer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
 const KEEP_BYTES = 64 * 1024;
 const TIMED_OUT = 124;
 /** By SIGKILL: of itself, or with its container. */

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { withDeadline } from "../../abort.ts";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { writeFileWhole } from "../../files.ts";
 import { ownIdentity } from "../../process.ts";
@@ -135,14 +136,12 @@ class Supervisor {
   async #comesUp(engine: Engine, port: number, isFirst: boolean): Promise<EngineEnd | "signal" | undefined> {
     const { settings, servedModel } = this.#order;
     const over = new AbortController();
-    const signal = AbortSignal.any([over.signal, AbortSignal.timeout(START_LIMIT_MS)]);
     const fault = (error: unknown): EngineEnd => ({ code: 1, lines: [messageOf(error)] });
     try {
       return await Promise.race([
-        waitUntilServing(`http://127.0.0.1:${port}`, settings.backend, servedModel, signal).then(
-          () => undefined,
-          fault,
-        ),
+        withDeadline(START_LIMIT_MS, over.signal, (limit) =>
+          waitUntilServing(`http://127.0.0.1:${port}`, settings.backend, servedModel, limit),
+        ).then(() => undefined, fault),
         engine.ended,
         this.#hooks.signalled.then(() => "signal" as const),
         ...(isFirst ? [this.#hooks.orphaned.then(() => "signal" as const)] : []),
