@@ -121,8 +121,13 @@ export function checkLosses({ run }: RlContext, step: number, groups: readonly J
   const lost = attempts.filter(isLost);
   const faulty = new Set(lost.map(({ group }) => group));
   const kept = toLines(attempts.filter(({ group }) => !faulty.has(group)));
+  // First the end of the lineage: parts of the step may be on their way, and what they were made of is about to change.
+  const { record } = run;
+  record.journal.begin({ t: "end", at: record.at(), status: "failed", step: record.journal.state.done });
+  run.at("losses:ended");
   const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...kept].map((line) => `${JSON.stringify(line)}\n`);
   writeFileWhole(rolloutPath(run.deps.folder, step), lines.join(""));
+  run.at("losses:removed");
   const share = Math.round((100 * lost.length) / attempts.length);
   const detail = `${lost.length} of the ${attempts.length} answers of step ${step} (${share} %) were lost to faults; max_failure_rate of ${run.order.address} tolerates ${Math.round(100 * max_failure_rate)} %. Most often: ${mostFrequent(lost)}`;
   fail("RL8101", detail, { address: run.order.address });

@@ -58,6 +58,8 @@ class Sending {
   readonly #parts: SentPart[] = [];
   readonly #updates: Future<Readonly<Record<string, number>>>[] = [];
   readonly #begun: readonly (PartEntry | UpdateEntry)[];
+  /** Of all groups together, once they have ended. */
+  #penalty: PenaltySettings | undefined;
 
   constructor(context: RlContext, step: number, sampled: SampledStep) {
     this.#context = context;
@@ -113,8 +115,8 @@ class Sending {
     const { groups } = this.#sampled;
     const own = await Promise.all(groups.slice(place.from, place.to));
     const around = normalize === "token" ? await Promise.all(groups.slice(from, to)) : own;
-    const penalty = kl_penalty > 0 ? penaltyOf(await Promise.all(groups), kl_penalty) : undefined;
-    return rlData(scoredOf(own), this.#divisor(around, to - from), penalty);
+    if (kl_penalty > 0) this.#penalty ??= penaltyOf(await Promise.all(groups), kl_penalty);
+    return rlData(scoredOf(own), this.#divisor(around, to - from), this.#penalty);
   }
 
   #divisor(around: readonly JudgedGroup[], groups: number): Divisor {

@@ -131,26 +131,28 @@ test("constant groups are dropped and counted, and a run without others stops in
   expect(end).toMatchObject({ status: "failed", step: 5, diagnostics: [{ code: "RL8103" }] });
 });
 
+/** Its words for "bad" are no grade. */
+const TOUCHY = {
+  type: "command",
+  name: "c",
+  weight: 1,
+  options: {
+    command: [
+      process.execPath,
+      "-e",
+      "require('readline').createInterface({input:process.stdin}).on('line',l=>{const {completion}=JSON.parse(l);console.log(completion.includes('bad')?'what?':completion==='yes'?1:0)})",
+    ],
+  },
+  timeoutMs: 10_000,
+  concurrency: 2,
+};
+
 test("a grader that fails now and then loses those answers only", { timeout: 60_000 }, async () => {
-  const grader = {
-    type: "command",
-    name: "c",
-    weight: 1,
-    options: {
-      command: [
-        process.execPath,
-        "-e",
-        "require('readline').createInterface({input:process.stdin}).on('line',l=>{const {completion}=JSON.parse(l);console.log(completion.includes('bad')?'what?':completion==='yes'?1:0)})",
-      ],
-    },
-    timeoutMs: 10_000,
-    concurrency: 2,
-  };
   const answer = (_: string, { sample, request }: AskedFor): Answer => ({
     text: request === 1 && sample === 3 ? "bad" : sample % 2 === 0 ? "yes" : "123",
     endToken: END,
   });
-  const { end, metrics, folder } = await run({ answer }, { environment: { graders: [grader] }, length: { steps: 1 } });
+  const { end, metrics, folder } = await run({ answer }, { environment: { graders: [TOUCHY] }, length: { steps: 1 } });
   expect(end).toEqual({ status: "complete", step: 1 });
   expect(metrics[0]!.values).toMatchObject({ "rollouts/lost": 1, "rollouts/graded": 15, "groups/used": 4 });
   expect(readRollouts(folder, 1).filter(isLost)).toMatchObject([{ fault: { code: "RL7103" } }]);
@@ -171,6 +173,52 @@ test("past the tolerated rate the run stops and quotes the fault", { timeout: 60
   // What was lost is tried again by a resumed run.
   expect(readRollouts(folder, 1)).toEqual([]);
 });
+
+test.each([
+  // Nobody was told yet: the next process says it.
+  ["losses:ended", ["failed", "complete"]],
+  ["losses:removed", ["complete"]],
+] as const)(
+  "killed at %s, with parts of the step sent: goes on with what was not lost",
+  { timeout: 60_000 },
+  async (point, statuses) => {
+    // A half of the last two groups, which leaves enough of each to be trained on.
+    const answer = (_: string, { sample, request }: AskedFor): Answer => ({
+      text: request > 1 && request < 4 && sample > 1 ? "bad" : sample % 2 === 0 ? "yes" : "123",
+      endToken: END,
+    });
+    const server = await startPolicyServer({ answer, codec: CODEC });
+    onTestFinished(() => server.stop());
+    const settings: Partial<RlSettings> = { loss: { type: "importance_sampling", options: {} } };
+    const environment = { graders: [TOUCHY] };
+    const { order, folder } = makeRlOrder({
+      model: "toy",
+      length: { steps: 2 },
+      rl: { evals: [] },
+      settings,
+      environment,
+    });
+    const go = (at?: (point: string) => void) =>
+      runTraining(order, {
+        folder,
+        connect: async () => ({ url: server.url, token: "tml-test", serverRun: server.server.life }),
+        modelFolder,
+        stop: new AbortController().signal,
+        now: () => new Date(),
+        giveUpAfterMs: 20_000,
+        ...(at ? { at } : {}),
+      });
+    const killed = go((passed) => {
+      if (passed === point) throw new Error("killed");
+    });
+    await expect(killed).rejects.toThrow("killed");
+    expect(readFileSync(join(folder, "journal.jsonl"), "utf8").match(/"t":"part"/g)).toHaveLength(4);
+    for (const status of statuses) expect(await go()).toMatchObject({ status });
+    expect(readRollouts(folder, 1).filter(isLost)).toEqual([]);
+    const last = [...server.server.checkpoints.values()].at(-1);
+    expect(last?.model.steps).toBe(4);
+  },
+);
 
 test("ends early where the aim is reached, and what is saved is the end of the whole length", {
   timeout: 60_000,
