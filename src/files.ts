@@ -6,11 +6,13 @@ import { randomBytes } from "node:crypto";
 import {
   closeSync,
   fdatasyncSync,
+  fstatSync,
   fsyncSync,
   ftruncateSync,
   mkdirSync,
   openSync,
   readFileSync,
+  readSync,
   realpathSync,
   renameSync,
   rmSync,
@@ -101,6 +103,20 @@ export function writeFileWhole(
     throw error;
   }
   if (options.durable !== false) syncFolder(dirname(path));
+}
+
+/** A file's last bytes as text, from a line's start on, and how many bytes stand before them. Fails as opening it does. */
+export function readTail(path: string, mostBytes: number): { readonly text: string; readonly before: number } {
+  const fd = openSync(path, "r");
+  try {
+    const { size } = fstatSync(fd);
+    const bytes = Buffer.alloc(Math.min(size, mostBytes));
+    const read = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, size - bytes.length));
+    const cut = size > mostBytes ? read.indexOf(10) + 1 : 0;
+    return { text: read.toString("utf8", cut), before: size - bytes.length + cut };
+  } finally {
+    closeSync(fd);
+  }
 }
 
 /** One line of a `.jsonl` file that did not parse. `line` counts from 1. */

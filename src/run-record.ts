@@ -308,6 +308,12 @@ export interface WorkerStatus {
   readonly rate?: RunRate;
 }
 
+/** Sandboxes that are there, those started ahead included, and how many may be at once. */
+export interface SandboxCount {
+  readonly inUse: number;
+  readonly places: number;
+}
+
 export type RunEvent =
   | {
       readonly t: "phase";
@@ -327,6 +333,17 @@ export type RunEvent =
       /** Mean over the step's answers (`rl`). */
       readonly reward?: number;
       readonly evalReward?: number;
+      /** Most at once since the step before (an environment with sandboxes). */
+      readonly sandboxes?: SandboxCount;
+    }
+  | {
+      /** While a step is at work, where the number has changed; once a second at the most. */
+      readonly t: "sandboxes";
+      readonly at: string;
+      /** The one that is being made. */
+      readonly step: number;
+      /** Now. */
+      readonly sandboxes: SandboxCount;
     }
   | {
       readonly t: "checkpoint";

@@ -11,11 +11,14 @@ import { type ChatMessage, fieldText, type Grade, type GradeRequest, type Grader
 import { type GraderContext, gradesAtOnce, openGrader } from "./graders/registry.ts";
 import { Limit } from "./limit.ts";
 import { taskMessages } from "./prompt.ts";
+import type { SandboxMeter } from "./sandbox/meter.ts";
 import { openTasks, type TaskStore } from "./tasks.ts";
 
 export interface Environment {
   /** Tasks there are. */
   readonly count: number;
+  /** Of one whose attempts are made in sandboxes. */
+  readonly sandboxes?: SandboxMeter;
   /** The value of the row's tag field, where the environment has one. */
   tagOf(task: number): string | undefined;
   /** Begins an attempt at a task. */

@@ -1,9 +1,17 @@
 /** What a run record says, read without network and without changing anything: for plans, status and drift. */
 import { readFileSync } from "node:fs";
 import { type Diagnostic, diagnostic, messageOf } from "../diagnostic.ts";
-import { readJsonLines } from "../files.ts";
+import { readJsonLines, readTail } from "../files.ts";
 import { isAlive } from "../process.ts";
-import { type MetricsLine, RUN_RECORD_VERSION, type RunEnd, type RunOrder, type WorkerStatus } from "../run-record.ts";
+import {
+  type MetricsLine,
+  RUN_RECORD_VERSION,
+  type RunEnd,
+  type RunEvent,
+  type RunOrder,
+  type SandboxCount,
+  type WorkerStatus,
+} from "../run-record.ts";
 import { type DurableCheckpoint, readCheckpoints } from "./checkpoints.ts";
 import { readJournal } from "./journal.ts";
 import { RECORD_FILES } from "./record.ts";
@@ -69,6 +77,30 @@ export function readRunSummary(folder: string): RunProgress {
     workerAlive: false,
     diagnostics: [...diagnostics, ...checkpoints.diagnostics],
   };
+}
+
+/** Enough for some hundred events. */
+const LAST_EVENTS_BYTES = 32_768;
+
+/** How many sandboxes the worker told last that there are; undefined where it uses none. */
+export function readSandboxes(folder: string): SandboxCount | undefined {
+  let text: string;
+  try {
+    ({ text } = readTail(`${folder}/${RECORD_FILES.events}`, LAST_EVENTS_BYTES));
+  } catch {
+    return undefined;
+  }
+  const told = text.split("\n").findLast((line) => line.startsWith('{"t":"sandboxes"') && line.endsWith("}"));
+  return told === undefined ? undefined : sandboxesOf(told);
+}
+
+/** Undefined for a line that a crash tore. */
+function sandboxesOf(line: string): SandboxCount | undefined {
+  try {
+    return (JSON.parse(line) as Extract<RunEvent, { t: "sandboxes" }>).sandboxes;
+  } catch {
+    return undefined;
+  }
 }
 
 function readObject<T extends { readonly formatVersion: number }>(

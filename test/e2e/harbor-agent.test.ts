@@ -7,8 +7,9 @@ import { spawnSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { RUN } from "../../src/environments/sandbox/labels.ts";
+import type { SandboxCount } from "../../src/run-record.ts";
 import { loadRenderer } from "../../src/tokens/load.ts";
 import { isLost } from "../../src/training/rl/rollout.ts";
 import { readRollouts } from "../../src/training/rl/rollout-files.ts";
@@ -47,6 +48,7 @@ describe.skipIf(!canRun)("the acceptance run of agents in sandboxes (skipped whe
   let policy: PolicyServer;
   let project: TestProject;
   let most = 0;
+  let seen: { readonly status: string; readonly detail: string; readonly sandboxes?: SandboxCount } | undefined;
   const label = `environment.acceptance-${process.pid}`;
   const own = async () => docker!.listContainers({ all: true, filters: { label: [`${RUN}=${label}`] } });
 
@@ -67,6 +69,16 @@ describe.skipIf(!canRun)("the acceptance run of agents in sandboxes (skipped whe
       default:
         return "It is done already.";
     }
+  }
+
+  /** What `status` says of the run while containers are at work for it. */
+  function working() {
+    const { resources } = JSON.parse(project.ok("status", "--json")) as {
+      resources: readonly (NonNullable<typeof seen> & { readonly address: string })[];
+    };
+    const run = resources.find(({ address }) => address === "run.agent");
+    if (!run?.sandboxes?.inUse) throw new Error(`not at work: ${JSON.stringify(run)}`);
+    return run;
   }
 
   beforeAll(async () => {
@@ -105,6 +117,7 @@ runs:
     const watch = setInterval(async () => {
       most = Math.max(most, (await own()).length);
     }, 100);
+    seen = await vi.waitFor(working, { timeout: 60_000, interval: 300 });
     const { code, err } = await run.ended;
     clearInterval(watch);
     if (code !== 0) process.stderr.write(readFileSync(join(project.runFolder("agent"), "log.txt"), "utf8"));
@@ -145,6 +158,18 @@ runs:
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(SIZE.concurrency);
     expect(await leftovers(docker!, label)).toEqual(NOTHING);
+  });
+
+  test("how many there are is told while they work, and the most of a step with it", () => {
+    expect(seen).toMatchObject({ status: "working", sandboxes: { places: SIZE.concurrency } });
+    expect(seen?.detail).toContain(`${seen?.sandboxes?.inUse}/${SIZE.concurrency} sandboxes`);
+    const said = project
+      .ok("logs", "agent")
+      .split("\n")
+      .filter((line) => line.includes(" sandboxes"));
+    expect(said).toHaveLength(SIZE.steps);
+    for (const line of said)
+      expect(line).toMatch(new RegExp(` ([2-${SIZE.concurrency}])/${SIZE.concurrency} sandboxes$`));
   });
 
   test("rollouts are told turn by turn, and exported as trajectories that hold against the format", () => {

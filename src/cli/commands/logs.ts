@@ -15,7 +15,7 @@ import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import type { OpenProject } from "../project.ts";
 import { runPlace } from "../run-record.ts";
-import { compact, measuredWords } from "../views/units.ts";
+import { compact, measuredWords, sandboxWords } from "../views/units.ts";
 
 export interface LogsFlags extends Partial<SpecOptions> {
   readonly follow?: boolean;
@@ -38,8 +38,7 @@ export async function logs(context: CommandContext, name: string | undefined, fl
     const said = words.read();
     if (since === undefined) context.out(context.isJson ? wordsJson(said) : said);
     for (const event of events.read())
-      if (since === undefined || event.at >= since)
-        context.out(context.isJson ? lineJson(event) : `${renderEvent(event)}\n`);
+      if (since === undefined || event.at >= since) context.out(context.isJson ? lineJson(event) : renderEvent(event));
     if (!flags.follow || !isAlive || context.outputClosed.aborted) return EXIT.done;
     await sleep(POLL_MS);
   }
@@ -80,22 +79,32 @@ async function theRun({ spec, store, context }: OpenProject): Promise<string> {
 
 function renderEvent(event: RunEvent): string {
   const time = event.at.slice(11, 19);
+  return eventLines(event)
+    .map((line) => `${time} ${line}\n`)
+    .join("");
+}
+
+function eventLines(event: RunEvent): readonly string[] {
   switch (event.t) {
     case "phase":
-      return `${time} ${event.phase}${event.detail ? ` (${event.detail})` : ""}`;
+      return [`${event.phase}${event.detail ? ` (${event.detail})` : ""}`];
     case "progress": {
-      const measured = measuredWords(event).join(" ");
-      return `${time} step ${event.step}/${event.steps} ${measured} ${compact(event.tokensPerSecond)} tokens/s`;
+      const { step, steps, tokensPerSecond, sandboxes } = event;
+      const words = [`step ${step}/${steps}`, ...measuredWords(event), `${compact(tokensPerSecond)} tokens/s`];
+      return [[...words, ...(sandboxes ? [sandboxWords(sandboxes)] : [])].join(" ")];
     }
+    case "sandboxes":
+      // A line each time one starts or ends would hide the rest; the steps tell the most.
+      return [];
     case "checkpoint":
-      return `${time} checkpoint at step ${event.step}: ${event.path}`;
+      return [`checkpoint at step ${event.step}: ${event.path}`];
     case "warning":
-      return `${time} warning ${event.diagnostic.code}: ${event.diagnostic.detail}`;
+      return [`warning ${event.diagnostic.code}: ${event.diagnostic.detail}`];
     case "end":
       return [
-        `${time} ${event.end.status} at step ${event.end.step}`,
-        ...(event.end.diagnostics ?? []).map((d) => `${time} ${d.code}: ${d.detail}`),
-      ].join("\n");
+        `${event.end.status} at step ${event.end.step}`,
+        ...(event.end.diagnostics ?? []).map((d) => `${d.code}: ${d.detail}`),
+      ];
   }
 }
 

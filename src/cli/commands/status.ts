@@ -5,16 +5,17 @@ import { deploymentResults } from "../../kinds/deployment-record.ts";
 import { judge, keptResults, resultWords } from "../../kinds/eval/results.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { runFolder } from "../../kinds/run/observe.ts";
+import type { SandboxCount } from "../../run-record.ts";
 import { readRuntime } from "../../servers/runtime.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { StateRecord } from "../../state-record.ts";
-import { type RunProgress, readRunRecord } from "../../training/progress.ts";
+import { type RunProgress, readRunRecord, readSandboxes } from "../../training/progress.ts";
 import { canonicalJson } from "../../value.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
 import type { OpenProject } from "../project.ts";
-import { compact, duration, measuredWords } from "../views/units.ts";
+import { compact, duration, measuredWords, sandboxWords } from "../views/units.ts";
 
 export const STATUS_JSON_VERSION = 1;
 
@@ -22,6 +23,8 @@ interface StatusRow {
   readonly address: string;
   readonly status: string;
   readonly detail: string;
+  /** Of a run that is being worked on and uses them. */
+  readonly sandboxes?: SandboxCount;
 }
 
 export async function status(context: CommandContext, flags: Partial<SpecOptions>): Promise<ExitCode> {
@@ -90,9 +93,12 @@ function datasetRow(address: string, record: StateRecord | undefined): StatusRow
 
 function runRow(open: OpenProject, address: Address, record: StateRecord | undefined): StatusRow {
   if (!record) return { address, status: "not trained", detail: "" };
-  const progress = readRunRecord(runFolder(open.context.dataFolder, nameOf(address), record.hash, record.incarnation));
+  const folder = runFolder(open.context.dataFolder, nameOf(address), record.hash, record.incarnation);
+  const progress = readRunRecord(folder);
+  const sandboxes = progress.workerAlive ? readSandboxes(folder) : undefined;
   const word = progress.workerAlive ? "working" : record.status === "working" ? "interrupted" : record.status;
-  return { address, status: word, detail: runDetail(progress, record) };
+  const detail = [runDetail(progress, record), ...(sandboxes ? [sandboxWords(sandboxes)] : [])].join(", ");
+  return { address, status: word, detail, ...(sandboxes ? { sandboxes } : {}) };
 }
 
 function runDetail(progress: RunProgress, record: StateRecord): string {

@@ -1,7 +1,8 @@
 /** What goes into a support bundle. Reads, and never fails for a file that cannot be read: what is missing is told in its place. */
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../../diagnostic.ts";
+import { readTail } from "../../files.ts";
 import { errorLines } from "../../servers/log.ts";
 
 export interface BundleFile {
@@ -83,8 +84,7 @@ function runFiles({ dataFolder, withData }: CollectOptions, run: string): Bundle
 function datasetHeads(dataFolder: string): BundleFile[] {
   return childrenOf(join(dataFolder, "datasets")).map((digest) => {
     const name = `datasets/${digest}/rows.jsonl`;
-    const { text } = tailOf(dataFolder, name, "head");
-    return { name, text: text.split("\n", FIRST_ROWS).join("\n") };
+    return { name, text: textOf(() => headOf(join(dataFolder, name)).split("\n", FIRST_ROWS).join("\n")) };
   });
 }
 
@@ -99,21 +99,30 @@ function childrenOf(folder: string): string[] {
 /** By name, which holds a time or a number, or else by nothing better. */
 const newest = (folder: string): string[] => childrenOf(folder).slice(-NEWEST);
 
-/** A file's last bytes from a line's start on, or its first ones. */
-function tailOf(root: string, name: string, end: "tail" | "head" = "tail"): BundleFile {
+/** What a file says last. */
+function tailOf(root: string, name: string): BundleFile {
+  const read = (): string => {
+    const { text, before } = readTail(join(root, name), TAIL_BYTES);
+    return before === 0 ? text : `… ${before} bytes before\n${text}`;
+  };
+  return { name, text: textOf(read) };
+}
+
+function headOf(path: string): string {
+  const fd = openSync(path, "r");
   try {
-    const fd = openSync(join(root, name), "r");
-    try {
-      const { size } = fstatSync(fd);
-      const from = end === "tail" ? Math.max(0, size - TAIL_BYTES) : 0;
-      const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES));
-      const text = bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytes.length, from));
-      return { name, text: from === 0 ? text : `… ${from} bytes before\n${text.slice(text.indexOf("\n") + 1)}` };
-    } finally {
-      closeSync(fd);
-    }
+    const bytes = Buffer.alloc(TAIL_BYTES);
+    return bytes.toString("utf8", 0, readSync(fd, bytes, 0, bytes.length, 0));
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function textOf(read: () => string): string {
+  try {
+    return read();
   } catch (error) {
-    return { name, text: `cannot be read: ${messageOf(error)}\n` };
+    return `cannot be read: ${messageOf(error)}\n`;
   }
 }
 
@@ -127,9 +136,5 @@ export function faultLines(files: readonly BundleFile[]): BundleFile | undefined
 
 /** A spec's file as it is, or why it is not there. */
 export function specFile(path: string, name: string): BundleFile {
-  try {
-    return { name: `spec/${name}`, text: readFileSync(path, "utf8") };
-  } catch (error) {
-    return { name: `spec/${name}`, text: `cannot be read: ${messageOf(error)}\n` };
-  }
+  return { name: `spec/${name}`, text: textOf(() => readFileSync(path, "utf8")) };
 }

@@ -3,10 +3,10 @@ import type { Address } from "../../address.ts";
 import { ACTION_SYMBOLS } from "../../change.ts";
 import type { ChangeStatus, EngineEvent } from "../../event.ts";
 import { EVENT_VERSION } from "../../event.ts";
-import type { RunEvent } from "../../run-record.ts";
+import type { RunEvent, SandboxCount } from "../../run-record.ts";
 import type { Style } from "./style.ts";
-import { columnsOf } from "./text.ts";
-import { compact, duration, measuredWords } from "./units.ts";
+import { columnsOf, widthOf } from "./text.ts";
+import { compact, duration, measuredWords, sandboxWords } from "./units.ts";
 
 export interface ProgressView {
   on(event: EngineEvent): void;
@@ -52,7 +52,8 @@ export class TextProgress implements ProgressView {
   readonly #style: Style;
   readonly #now: () => number;
   readonly #glyphs: Glyphs;
-  readonly #live = new Map<Address, string>();
+  readonly #live = new Map<Address, Line>();
+  readonly #sandboxes = new Map<Address, SandboxCount>();
   readonly #toldAt = new Map<Address, number>();
   #drawn = 0;
   #drawnAt = 0;
@@ -74,10 +75,10 @@ export class TextProgress implements ProgressView {
       case "apply.end":
         break;
       case "change.start":
-        this.#show(event.address, `${ACTION_SYMBOLS[event.action]} ${event.address}`, true);
+        this.#show(event.address, { text: `${ACTION_SYMBOLS[event.action]} ${event.address}` }, true);
         break;
       case "change.phase":
-        this.#show(event.address, `${event.address}: ${event.text}`, true);
+        this.#show(event.address, { text: `${event.address}: ${event.text}` }, true);
         break;
       case "change.run":
         this.#run(event.address, event.event);
@@ -107,14 +108,14 @@ export class TextProgress implements ProgressView {
   #run(address: Address, event: RunEvent): void {
     switch (event.t) {
       case "phase":
-        this.#show(address, `${address}: ${event.phase}${event.detail ? ` (${event.detail})` : ""}`, true);
+        this.#show(address, { text: `${address}: ${event.phase}${event.detail ? ` (${event.detail})` : ""}` }, true);
         break;
       case "progress":
-        this.#show(
-          address,
-          renderProgress(address, event, this.#style, this.#out.isTTY ? this.#glyphs : undefined),
-          false,
-        );
+        this.#show(address, progressLine(address, event), false);
+        break;
+      case "sandboxes":
+        this.#sandboxes.set(address, event.sandboxes);
+        if (this.#out.isTTY) this.#redraw(false);
         break;
       case "warning":
         this.#print(`${this.#style.yellow("warning")} ${address}: ${event.diagnostic.detail}`);
@@ -126,8 +127,8 @@ export class TextProgress implements ProgressView {
   }
 
   /** A thing's newest line. `isTurn` marks words that are told at once also where lines cannot be rewritten. */
-  #show(address: Address, line: string, isTurn: boolean): void {
-    const isNew = this.#live.get(address) !== line;
+  #show(address: Address, line: Line, isTurn: boolean): void {
+    const isNew = this.#live.get(address)?.text !== line.text;
     this.#live.set(address, line);
     if (this.#out.isTTY) {
       this.#redraw(isTurn);
@@ -136,13 +137,15 @@ export class TextProgress implements ProgressView {
     const now = this.#now();
     if (isNew && (isTurn || now - (this.#toldAt.get(address) ?? 0) >= PLAIN_EVERY_MS)) {
       if (!isTurn) this.#toldAt.set(address, now);
-      this.#out.write(`${line}\n`);
+      const most = line.sandboxes ? `  ${sandboxWords(line.sandboxes)}` : "";
+      this.#out.write(`${line.text}${most}\n`);
     }
   }
 
   #finish(address: Address, line: string): void {
     this.#clear();
     this.#live.delete(address);
+    this.#sandboxes.delete(address);
     this.#out.write(`${line}\n`);
     if (this.#out.isTTY) this.#redraw(true);
   }
@@ -163,34 +166,53 @@ export class TextProgress implements ProgressView {
     if (!isNow && now - this.#drawnAt < REDRAW_MS) return;
     this.#drawnAt = now;
     this.#clear();
-    for (const line of this.#live.values()) this.#out.write(`${cut(line, this.#out.columns)}\n`);
+    for (const [address, line] of this.#live) this.#out.write(`${cut(this.#drawing(address, line), this.#room)}\n`);
     this.#drawn = this.#live.size;
+  }
+
+  /** Columns of a line that is not to wrap, which would break the redraw. */
+  get #room(): number {
+    return Math.max(0, this.#out.columns - 1);
+  }
+
+  /** With the sandboxes as they are now, and a bar as far as there is room for it. */
+  #drawing(address: Address, { text, done }: Line): string {
+    const sandboxes = this.#sandboxes.get(address);
+    const words = sandboxes ? `${text}  ${sandboxWords(sandboxes)}` : text;
+    const width = Math.min(BAR_WIDTH, this.#room - widthOf(words) - 1);
+    if (done === undefined || width < LEAST_BAR_WIDTH) return words;
+    const filled = Math.round(width * done);
+    const { full, empty } = this.#glyphs;
+    const bar = `${this.#style.cyan(full.repeat(filled))}${this.#style.dim(empty.repeat(width - filled))}`;
+    return `${address} ${bar}${words.slice(address.length)}`;
   }
 }
 
 const BAR_WIDTH = 20;
+const LEAST_BAR_WIDTH = 5;
 
-function renderProgress(
-  address: Address,
-  event: Extract<RunEvent, { t: "progress" }>,
-  style: Style,
-  /** Of the bar, where there is one. */
-  glyphs: Glyphs | undefined,
-): string {
-  const { step, steps, tokensPerSecond, etaSeconds } = event;
-  const filled = Math.round((BAR_WIDTH * step) / Math.max(1, steps));
-  const bar = glyphs
-    ? `${style.cyan(glyphs.full.repeat(filled))}${style.dim(glyphs.empty.repeat(BAR_WIDTH - filled))} `
-    : "";
+/** What is told of a thing. */
+interface Line {
+  /** Begins with the address where there is a bar, which stands after it. */
+  readonly text: string;
+  /** Share of the steps; there is a bar. */
+  readonly done?: number;
+  /** Of the step; on a terminal what is now is shown instead. */
+  readonly sandboxes?: SandboxCount;
+}
+
+function progressLine(address: Address, event: Extract<RunEvent, { t: "progress" }>): Line {
+  const { step, steps, tokensPerSecond, etaSeconds, sandboxes } = event;
   const [measured, ...apart] = measuredWords(event);
   const parts = [`step ${step}/${steps}`, measured, `${compact(tokensPerSecond)} tokens/s`, ...apart];
   if (etaSeconds !== undefined && step < steps) parts.push(`${duration(etaSeconds)} left`);
-  return `${address} ${bar}${parts.join("  ")}`;
+  const text = `${address} ${parts.join("  ")}`;
+  return { text, done: step / Math.max(1, steps), ...(sandboxes ? { sandboxes } : {}) };
 }
 
-/** Cuts to a width in columns, counting no colour codes; a wrapped line would break the redraw. */
+/** Cuts to a width in columns, counting no colour codes. */
 function cut(line: string, columns: number): string {
-  let left = Math.max(0, columns - 1);
+  let left = columns;
   let result = "";
   // biome-ignore lint/suspicious/noControlCharactersInRegex: colour codes start with an escape character
   for (const part of line.split(/(\u001b\[[0-9;]*m)/)) {

@@ -1,4 +1,5 @@
 /** Quantities in few characters. */
+import type { SandboxCount } from "../../run-record.ts";
 
 /** 950, 12.3k, 4.5M. */
 export function compact(count: number): string {
@@ -38,6 +39,9 @@ export function measuredWords({ loss, heldOutLoss, reward, evalReward }: Measure
     evalReward === undefined ? undefined : `eval ${evalReward.toFixed(3)}`,
   ].filter((word) => word !== undefined);
 }
+
+/** `5/8 sandboxes`. */
+export const sandboxWords = ({ inUse, places }: SandboxCount): string => `${inUse}/${places} sandboxes`;
 
 /** A tiny negative loss is no `-0.0000`. */
 function lossWords(loss: number): string {

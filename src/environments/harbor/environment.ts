@@ -5,6 +5,7 @@ import type { EnvironmentOrder, HarborOrder } from "../../environment-order.ts";
 import type { Environment, Episode } from "../environment.ts";
 import type { GraderContext } from "../graders/registry.ts";
 import { type HostsOptions, openHosts } from "../sandbox/hosts.ts";
+import { SandboxMeter } from "../sandbox/meter.ts";
 import type { SandboxHost } from "../sandbox/sandbox.ts";
 import { HarborEpisode } from "./episode.ts";
 import type { TrialSettings } from "./settings.ts";
@@ -22,7 +23,9 @@ export async function openHarbor(order: EnvironmentOrder, context: GraderContext
     taskEnv(task, context.env);
     return { ...task, name };
   });
-  return new HarborEnvironment(order, harbor, tasks, await openHost(harbor, context), context.env);
+  const sandboxes = new SandboxMeter();
+  const host = await openHost(harbor, { ...context, meter: sandboxes });
+  return new HarborEnvironment(order, harbor, tasks, { host, sandboxes, env: context.env });
 }
 
 function loadWhole(folder: string, name: string): HarborTask {
@@ -33,7 +36,12 @@ function loadWhole(folder: string, name: string): HarborTask {
 /** A daemon with the limits of an order. Fails with RL7301. */
 export function openHost(
   { sandbox, project, label }: Pick<HarborOrder, "sandbox" | "project" | "label">,
-  { env, cacheFolder, onChange }: Pick<GraderContext, "env" | "cacheFolder"> & Pick<HostsOptions, "onChange">,
+  {
+    env,
+    cacheFolder,
+    onChange,
+    meter,
+  }: Pick<GraderContext, "env" | "cacheFolder"> & Pick<HostsOptions, "onChange" | "meter">,
 ): Promise<SandboxHost> {
   return openHosts({
     hosts: typeof sandbox.host === "string" ? [sandbox.host] : (sandbox.host ?? []),
@@ -43,6 +51,7 @@ export function openHost(
     run: label,
     concurrency: sandbox.concurrency,
     totalMemoryBytes: sandbox.total_memory_bytes,
+    meter,
     ...(onChange ? { onChange } : {}),
   });
 }
@@ -65,20 +74,21 @@ class HarborEnvironment implements Environment {
   readonly #tasks: readonly (HarborTask & { readonly name: string })[];
   readonly #host: SandboxHost;
   readonly #env: GraderContext["env"];
+  readonly sandboxes: SandboxMeter;
   readonly #stop = new AbortController();
 
   constructor(
     order: EnvironmentOrder,
     harbor: HarborOrder,
     tasks: readonly (HarborTask & { readonly name: string })[],
-    host: SandboxHost,
-    env: GraderContext["env"],
+    parts: { readonly host: SandboxHost; readonly sandboxes: SandboxMeter; readonly env: GraderContext["env"] },
   ) {
     this.#order = order;
     this.#harbor = harbor;
     this.#tasks = tasks;
-    this.#host = host;
-    this.#env = env;
+    this.#host = parts.host;
+    this.#env = parts.env;
+    this.sandboxes = parts.sandboxes;
     setMaxListeners(0, this.#stop.signal);
   }
 

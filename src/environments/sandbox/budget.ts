@@ -1,4 +1,5 @@
 /** Places and memory for sandboxes: who asks first is served first, so that a large one is not passed by for ever. */
+import { SandboxMeter } from "./meter.ts";
 
 interface Waiting {
   readonly bytes: number;
@@ -9,15 +10,18 @@ export class Budget {
   readonly #places: number;
   readonly #bytes: number;
   readonly #onRoom: () => void;
+  readonly #meter: SandboxMeter;
   readonly #queue: Waiting[] = [];
   #used = 0;
   #usedBytes = 0;
 
-  /** Both numbers may be infinite. `onRoom` is called when there may be room that nobody waits for. */
-  constructor(places: number, bytes: number, onRoom: () => void = () => {}) {
+  /** Both numbers may be infinite. `onRoom` is called when there may be room that nobody waits for; `meter` counts what is taken. */
+  constructor(places: number, bytes: number, onRoom: () => void = () => {}, meter = new SandboxMeter()) {
     this.#places = places;
     this.#bytes = bytes;
     this.#onRoom = onRoom;
+    this.#meter = meter;
+    meter.addPlaces(places);
   }
 
   /** What gives the place back; undefined where there is none, or somebody waits. */
@@ -52,6 +56,7 @@ export class Budget {
       if (!isHeld) return;
       isHeld = false;
       this.#used -= 1;
+      this.#meter.add(-1);
       this.#usedBytes -= bytes;
       this.#serve();
     };
@@ -63,6 +68,7 @@ export class Budget {
 
   #use(bytes: number): void {
     this.#used += 1;
+    this.#meter.add(1);
     this.#usedBytes += bytes;
   }
 

@@ -9,6 +9,7 @@ import { reapBuilds } from "./building.ts";
 import { type Connection, checkDaemon, connectDaemon, type DaemonFacts, failSandbox, within } from "./daemon.ts";
 import { DockerSandbox } from "./docker-sandbox.ts";
 import { sandboxLabels } from "./labels.ts";
+import type { SandboxMeter } from "./meter.ts";
 import { reap, removeContainer } from "./reap.ts";
 import type { ExpectedSandbox, ImageOrder, Sandbox, SandboxHost, SandboxOrder } from "./sandbox.ts";
 import { LONGEST_IDLE_MS, WarmPool } from "./warm.ts";
@@ -25,6 +26,8 @@ export interface DockerOptions {
   /** Sandboxes at once, and memory of all of them. */
   readonly concurrency: number;
   readonly totalMemoryBytes?: number | undefined;
+  /** Counts them. */
+  readonly meter?: SandboxMeter | undefined;
 }
 
 /** In the cache, one for each daemon: locks of builds, and what they are about. */
@@ -72,7 +75,7 @@ export class DockerHost implements SandboxHost {
     this.#options = options;
     this.#images = new ImageStore(docker, buildFolder(options.cacheFolder, facts));
     const memoryBytes = options.totalMemoryBytes ?? Number.POSITIVE_INFINITY;
-    this.#budget = new Budget(options.concurrency, memoryBytes, () => this.#warm.fill());
+    this.#budget = new Budget(options.concurrency, memoryBytes, () => this.#warm.fill(), options.meter);
     this.#warm = new WarmPool(this.#budget, (order, release) => this.#start(withIdleTime(order), release));
   }
 

@@ -22,6 +22,7 @@ import { addEval, judgeEval, playEval, readEvals, writeAttempts } from "./evals.
 import { measureGroups, measureParts } from "./measure.ts";
 import type { RlRun } from "./rl-run.ts";
 import { checkLosses, sampleStep } from "./sampling.ts";
+import { SandboxWatch } from "./sandbox-watch.ts";
 import { type SentRlStep, sendStep } from "./step.ts";
 
 /** Steps one after another without anything to learn from, after which a run stops; all of a shorter run. */
@@ -30,9 +31,11 @@ const MOST_BARREN = 5;
 export async function trainRl(run: RlRun, lineage: Lineage): Promise<"complete" | "interrupted"> {
   checkServer(run, lineage);
   const context = await RlContext.open(run, lineage);
+  const sandboxes = new SandboxWatch(run);
   try {
-    return await new RlLoop(context).run();
+    return await new RlLoop(context, sandboxes).run();
   } finally {
+    sandboxes.close();
     context.stop.abort();
   }
 }
@@ -60,12 +63,14 @@ class RlLoop {
   readonly #context: RlContext;
   readonly #clock = new Clock();
   readonly #early: EarlyStop;
+  readonly #sandboxes: SandboxWatch;
   /** Samples ahead of training, where the run may be off policy. */
   readonly #ahead: AheadSampling | undefined;
   #barren = 0;
 
-  constructor(context: RlContext) {
+  constructor(context: RlContext, sandboxes: SandboxWatch) {
     this.#context = context;
+    this.#sandboxes = sandboxes;
     this.#early = new EarlyStop(context.run);
     this.#ahead = context.run.order.settings.max_steps_off_policy > 0 ? new AheadSampling(context) : undefined;
   }
@@ -187,6 +192,7 @@ class RlLoop {
     run.at("step:done");
     const { step, loss, tokensPerSecond, evalReward, values = {} } = line;
     const reward = values["reward/mean"];
+    const sandboxes = this.#sandboxes.takeMost();
     record.emit({
       t: "progress",
       step,
@@ -196,6 +202,7 @@ class RlLoop {
       etaSeconds: this.#clock.eta(run.total - step),
       ...(reward === undefined ? {} : { reward }),
       ...(evalReward === undefined ? {} : { evalReward }),
+      ...(sandboxes ? { sandboxes } : {}),
     });
   }
 

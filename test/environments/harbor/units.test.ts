@@ -18,6 +18,7 @@ import { Budget } from "../../../src/environments/sandbox/budget.ts";
 import { openDocker } from "../../../src/environments/sandbox/docker.ts";
 import { dockerIgnore, gitIgnore } from "../../../src/environments/sandbox/ignore.ts";
 import { DEADLINE, OWNER, ownOwner, verdictOn } from "../../../src/environments/sandbox/labels.ts";
+import { SandboxMeter } from "../../../src/environments/sandbox/meter.ts";
 import { FrameReader, HeadTail, MarkedStream } from "../../../src/environments/sandbox/output.ts";
 import { parseCalls, type ToolFormat } from "../../../src/tokens/calls.ts";
 
@@ -324,6 +325,26 @@ test("places and memory are given in order of asking, and a large one is not pas
   await expect(waiting).rejects.toThrow();
   held();
   (await budget.take(500))();
+});
+
+test("a meter counts what is taken over several daemons, and the most at once since it was asked", async () => {
+  const meter = new SandboxMeter();
+  const [first, second] = [2, 3].map((places) => new Budget(places, Number.POSITIVE_INFINITY, () => {}, meter));
+  expect([meter.inUse, meter.places]).toEqual([0, 5]);
+  const a = first!.tryTake(1);
+  const b = await second!.take(1);
+  a?.();
+  a?.();
+  expect([meter.inUse, meter.takeMost(), meter.takeMost()]).toEqual([1, 2, 1]);
+  const held = [first!.tryTake(1), first!.tryTake(1)];
+  const waiting = first!.take(1);
+  expect(meter.inUse).toBe(3);
+  held[0]?.();
+  (await waiting)();
+  expect([meter.inUse, meter.takeMost()]).toEqual([2, 3]);
+  b();
+  held[1]?.();
+  expect(meter.inUse).toBe(0);
 });
 
 test("whose a container is", () => {
