@@ -140,6 +140,8 @@ export class Future<T> implements Pending<T> {
         body,
         signal,
         timeoutMs: POLL_TIMEOUT_MS,
+        requestId: this.requestId,
+        seq: this.#submission.seq,
         ...(accept === undefined ? {} : { headers: { accept } }),
       });
     } catch (error) {

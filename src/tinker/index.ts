@@ -23,6 +23,7 @@ export type {
 } from "./data.ts";
 export type { EncodingName } from "./encoding.ts";
 export { isUnsupported, TinkerError, type TinkerErrorKind } from "./errors.ts";
+export type { Exchange, OnExchange } from "./exchange.ts";
 export type { CallOptions, Future, Pending, ResultOptions } from "./future.ts";
 export type { GateTimes } from "./gate.ts";
 export type { PassOptions, SaveOptions, SeqOptions, TrainingModel } from "./model.ts";

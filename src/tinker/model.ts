@@ -220,11 +220,11 @@ export class TrainingModel {
 
   #submit<T>(
     path: string,
-    body: object,
+    body: { readonly model_id: string; readonly seq_id?: number },
     { signal }: CallOptions,
     decode: (answer: HttpAnswer, fail: Fail) => T,
   ): Promise<Future<T>> {
-    const submission = { method: "POST", path, body: encodeJson(body), signal } as const;
+    const submission = { method: "POST", path, body: encodeJson(body), signal, seq: body.seq_id } as const;
     return Future.submit(this.#client.transport, submission, { decode });
   }
 

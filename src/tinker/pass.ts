@@ -107,6 +107,7 @@ async function submitAs(
       body: compress ? await compress(body) : body,
       headers: { "content-type": contentType, ...(compress ? { "content-encoding": "zstd" } : {}) },
       signal,
+      seq: seqId,
     };
   };
   return Future.submit(client.transport, await submissionOf(request.seqId), {

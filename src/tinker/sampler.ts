@@ -72,6 +72,7 @@ export class Sampler {
       headers: { "x-tinker-sampling-backpressure": "1" },
       retries: retriesSamples ? "not busy" : "none",
       signal: options.signal,
+      seq,
     });
     return Future.submit(transport, submissionOf(seqId), {
       accept: ACCEPT_BOTH,

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { Agent, request } from "undici";
 import { Credential } from "./credential.ts";
 import { isGone, reasonOf, TinkerError } from "./errors.ts";
+import { type Exchange, faultName, type OnExchange } from "./exchange.ts";
 import {
   Attempts,
   BillingPause,
@@ -24,6 +25,8 @@ export interface TransportOptions {
   readonly billing?: Partial<BillingTimes>;
   /** For a request that is not a long poll. */
   readonly timeoutMs?: number;
+  /** For a trace. */
+  readonly onExchange?: OnExchange;
 }
 
 export interface HttpRequest {
@@ -36,8 +39,10 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** Names the future in errors. */
+  /** Names the future in errors and traces. */
   readonly requestId?: string;
+  /** Of the work, for traces. */
+  readonly seq?: number | undefined;
   /** `all` where absent. `not busy`: 429 is the caller's to wait out. `none`: one try. */
   readonly retries?: "all" | "not busy" | "none";
 }
@@ -61,10 +66,12 @@ export class Transport {
   readonly #base: string;
   readonly #credential: Credential;
   readonly #timeoutMs: number;
+  readonly #onExchange: OnExchange | undefined;
   readonly retry: RetryPolicy;
   #billing: BillingTimes;
 
-  constructor({ baseUrl, apiKey, retry, timeoutMs, billing }: TransportOptions) {
+  constructor({ baseUrl, apiKey, retry, timeoutMs, billing, onExchange }: TransportOptions) {
+    this.#onExchange = onExchange;
     this.#billing = { ...DEFAULT_BILLING, ...billing };
     this.#base = baseUrl.replace(/\/+$/, "");
     this.#credential = new Credential(apiKey, (key) => this.#exchange(key));
@@ -103,19 +110,22 @@ export class Transport {
     return { url: this.#base + API + path, headers };
   }
 
-  /** One try. Throws a `network` error if no whole answer came, and the signal's reason if it was aborted. */
-  async once(spec: HttpRequest): Promise<HttpAnswer> {
-    const answer = await this.#attempt(spec, await this.#credential.current());
+  /** One try, the `attempt`th. Throws a `network` error if no whole answer came, and the signal's reason if it was aborted. */
+  async once(spec: HttpRequest, attempt = 1): Promise<HttpAnswer> {
+    const answer = await this.#attempt(spec, await this.#credential.current(), attempt);
     const isStale = answer.status === 401 && /error="invalid_token"/.test(String(answer.headers["www-authenticate"]));
     if (!isStale || !this.#credential.isExchanged) return answer;
-    return this.#attempt(spec, await this.#credential.renew());
+    return this.#attempt(spec, await this.#credential.renew(), attempt);
   }
 
-  async #attempt(spec: HttpRequest, key: string | undefined): Promise<HttpAnswer> {
+  async #attempt(spec: HttpRequest, key: string | undefined, attempt = 1): Promise<HttpAnswer> {
     const { method, path, body, headers, timeoutMs = this.#timeoutMs, signal, requestId } = spec;
     signal?.throwIfAborted();
+    const startedAt = performance.now();
+    const tell = (outcome: { readonly answer?: HttpAnswer; readonly error?: string }) =>
+      this.#onExchange?.(exchangeOf(spec, attempt, performance.now() - startedAt, outcome));
     try {
-      const answer = await request(this.#base + (spec.isRoot ? "" : API) + path, {
+      const begun = await request(this.#base + (spec.isRoot ? "" : API) + path, {
         method,
         dispatcher: this.#agent,
         body: body ?? null,
@@ -129,8 +139,12 @@ export class Transport {
           ...headers,
         },
       });
-      return { status: answer.statusCode, headers: answer.headers, body: Buffer.from(await answer.body.arrayBuffer()) };
+      const { statusCode: status, headers: received } = begun;
+      const answer = { status, headers: received, body: Buffer.from(await begun.body.arrayBuffer()) };
+      tell({ answer });
+      return answer;
     } catch (cause) {
+      tell({ error: faultName(cause, signal?.aborted ?? false) });
       signal?.throwIfAborted();
       throw new TinkerError({
         kind: "network",
@@ -149,10 +163,10 @@ export class Transport {
     // One key for all tries of a call, so that a server may recognise them; GET needs none.
     const key = spec.method === "GET" ? {} : { "x-idempotency-key": `rlcli-${randomUUID()}` };
     const keyed = { ...spec, headers: { ...key, ...spec.headers } };
-    for (;;) {
+    for (let attempt = 1; ; attempt += 1) {
       let answer: HttpAnswer;
       try {
-        answer = await this.once(keyed);
+        answer = await this.once(keyed, attempt);
       } catch (error) {
         const isFinal = !(error instanceof TinkerError) || error.kind !== "network" || spec.retries === "none";
         if (isFinal || !(await attempts.again(spec.signal))) throw error;
@@ -193,6 +207,30 @@ export class Transport {
   async close(): Promise<void> {
     await this.#agent.destroy();
   }
+}
+
+function exchangeOf(
+  spec: HttpRequest,
+  attempt: number,
+  ms: number,
+  { answer, error }: { readonly answer?: HttpAnswer; readonly error?: string },
+): Exchange {
+  const { seq, requestId, body } = spec;
+  const [path = ""] = endpointOf(spec)
+    .slice(spec.method.length + 1)
+    .split("?");
+  return {
+    method: spec.method,
+    path,
+    attempt,
+    ...(answer ? { status: answer.status } : {}),
+    ...(error === undefined ? {} : { error }),
+    ms: Math.round(ms * 10) / 10,
+    sentBytes: body?.length ?? 0,
+    receivedBytes: answer?.body.length ?? 0,
+    ...(seq === undefined ? {} : { seq }),
+    ...(requestId === undefined ? {} : { request: requestId }),
+  };
 }
 
 function statusError(spec: HttpRequest, { status, body, headers }: HttpAnswer, wasRetried: boolean): TinkerError {

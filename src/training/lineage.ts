@@ -12,6 +12,7 @@ import { serverKind } from "../tinker/quirks/probe.ts";
 import { ignoredSettings, SERVER_TRAITS, type ServerKind } from "../tinker/quirks.ts";
 import type { Session } from "../tinker/session.ts";
 import type { DurableCheckpoint } from "./checkpoints.ts";
+import type { RunRecord } from "./record.ts";
 import { type Run, type ServerConnection, WORK_LIMIT_MS } from "./run.ts";
 import { judgementAt, missingKinds } from "./save.ts";
 
@@ -37,7 +38,7 @@ export async function openLineage(run: Run): Promise<Lineage> {
   run.record.phase("connecting");
   const connection = await run.deps.connect();
   run.at("open:connected");
-  const client = clientOf(connection);
+  const client = clientOf(connection, run.record);
   try {
     const { session, model } = (await goOn(run, client, connection)) ?? (await beginAnew(run, client, connection));
     const kind = await serverKind(client, model, { deadlineMs: WORK_LIMIT_MS });
@@ -58,9 +59,10 @@ function checkSettings({ order }: Run, kind: ServerKind): void {
   fail("RL8011", detail, { address: order.address });
 }
 
-export function clientOf({ url, token }: ServerConnection): TinkerClient {
+export function clientOf({ url, token }: ServerConnection, { wire }: RunRecord): TinkerClient {
   const key = token === undefined ? {} : { apiKey: token };
-  return new TinkerClient({ baseUrl: url, ...key, retry: { deadlineMs: RETRY_DEADLINE_MS } });
+  const retry = { deadlineMs: RETRY_DEADLINE_MS };
+  return new TinkerClient({ baseUrl: url, ...key, retry, onExchange: (exchange) => wire.add(exchange) });
 }
 
 /** Frees the model where it still can be; what cannot be freed ends with its session. */

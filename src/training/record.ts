@@ -5,6 +5,7 @@ import { JsonLinesFile, readJsonLines, writeFileWhole } from "../files.ts";
 import { type MetricsLine, RUN_RECORD_VERSION, type RunEvent } from "../run-record.ts";
 import { CheckpointList, readCheckpoints } from "./checkpoints.ts";
 import { Journal, readJournal } from "./journal.ts";
+import { WireTrace } from "./wire-trace.ts";
 
 export const RECORD_FILES = {
   order: "spec.json",
@@ -13,6 +14,7 @@ export const RECORD_FILES = {
   checkpoints: "checkpoints.jsonl",
   events: "events.jsonl",
   worker: "worker.json",
+  wire: "wire.jsonl",
 } as const;
 
 type EventBody = RunEvent extends infer E ? (E extends RunEvent ? Omit<E, "at"> : never) : never;
@@ -58,6 +60,7 @@ export class RunRecord {
   readonly journal: Journal;
   readonly checkpoints: CheckpointList;
   readonly metrics: Metrics;
+  readonly wire: WireTrace;
   readonly #events: JsonLinesFile;
   readonly #now: () => Date;
 
@@ -72,6 +75,7 @@ export class RunRecord {
     this.journal = new Journal(path("journal"), journal.state);
     this.checkpoints = new CheckpointList(path("checkpoints"), checkpoints.list);
     this.metrics = new Metrics(path("metrics"));
+    this.wire = new WireTrace(path("wire"), now);
     this.#events = new JsonLinesFile(path("events"), RUN_RECORD_VERSION);
   }
 
@@ -92,6 +96,7 @@ export class RunRecord {
     this.journal.close();
     this.checkpoints.close();
     this.metrics.close();
+    this.wire.close();
     this.#events.close();
   }
 }

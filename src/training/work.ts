@@ -89,7 +89,7 @@ type Train<R extends Run> = (run: R, lineage: Lineage) => Promise<"complete" | "
 /** Deletes what a crash right after the last save left; a finished run does not fail for it. */
 async function pruneLeftovers(run: Run): Promise<void> {
   try {
-    const client = clientOf(await run.deps.connect());
+    const client = clientOf(await run.deps.connect(), run.record);
     await prune(run, client).finally(() => client.close());
   } catch (error) {
     if (!(error instanceof RlcliError)) throw error;

@@ -73,6 +73,7 @@ describe("what rlcli writes", () => {
     ["metrics.jsonl", "run-record.schema.json#/$defs/metrics"],
     ["checkpoints.jsonl", "run-record.schema.json#/$defs/checkpoint"],
     ["events.jsonl", "run-record.schema.json#/$defs/event"],
+    ["wire.jsonl", "run-record.schema.json#/$defs/wire"],
   ])("a run's %s", (name, ref) => {
     const [header, ...values] = lines(inRun(name));
     expect(header).toEqual({ formatVersion: 1 });
@@ -110,6 +111,7 @@ describe("what a run of reinforcement learning writes", () => {
     ["metrics.jsonl", "run-record.schema.json#/$defs/metrics"],
     ["checkpoints.jsonl", "run-record.schema.json#/$defs/checkpoint"],
     ["events.jsonl", "run-record.schema.json#/$defs/event"],
+    ["wire.jsonl", "run-record.schema.json#/$defs/wire"],
     ["rollouts/000001.jsonl", "run-record.schema.json#/$defs/rollout"],
     ["evals.jsonl", "run-record.schema.json#/$defs/eval"],
     ["evals/held/000002.jsonl", "run-record.schema.json#/$defs/rollout"],

@@ -72,7 +72,7 @@ describe("a bundle", () => {
     for (const name of ["versions.json", "doctor.txt", "spec/rlcli.yaml", "diagnostics.txt", "state/lineage.json"])
       expect(names).toContain(name);
     expect(names.some((name) => /^state\/records\/run\.count@\d+\.json$/.test(name))).toBe(true);
-    for (const name of ["journal.jsonl", "metrics.jsonl", "events.jsonl", "log.txt", "spec.json"])
+    for (const name of ["journal.jsonl", "metrics.jsonl", "events.jsonl", "wire.jsonl", "log.txt", "spec.json"])
       expect(names.some((one) => one.startsWith("runs/count/") && one.endsWith(`/${name}`))).toBe(true);
     expect(files.get("servers/default/log.txt")).toContain("serving builtin:tiny");
     expect(files.get("faults.txt")).toContain("refused");
@@ -93,6 +93,19 @@ describe("a bundle", () => {
       for (const word of text.match(/[A-Za-z0-9+/]{16,}={0,2}/g) ?? [])
         expect(Buffer.from(word, "base64").toString("latin1")).not.toContain(SECRETS.environment);
     }
+  });
+
+  test("the key that went with every request is not in the trace of them, on the disk either", () => {
+    const trace = readFileSync(join(project.runFolder("count"), "wire.jsonl"), "utf8");
+    const [, ...exchanges] = trace
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(exchanges.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(["/api/v1/create_model", "/api/v1/optim_step", "/api/v1/retrieve_future"]),
+    );
+    expect(exchanges.filter(({ path, status }) => path === "/api/v1/optim_step" && status === 200)).toHaveLength(6);
+    for (const secret of [token, CANARY]) expect(trace).not.toContain(secret);
   });
 
   test("no training data, unless it is asked for", async () => {

@@ -35,6 +35,8 @@ const RUN_FILES = [
   "events.jsonl",
   "checkpoints.jsonl",
   "evals.jsonl",
+  "wire.1.jsonl",
+  "wire.jsonl",
   "log.txt",
 ];
 const SERVER_FILES = ["log.txt", "log.1.txt", "crash.json", "stopped.json", "config.json"];
