@@ -14,6 +14,7 @@ import { LOOK_COMMANDS } from "./register/look.ts";
 import { RL_COMMANDS } from "./register/rl.ts";
 import { SERVE_COMMANDS } from "./register/serve.ts";
 import { SERVER_COMMANDS } from "./register/server.ts";
+import { registerTrain } from "./register/train.ts";
 import { WORK_COMMANDS } from "./register/work.ts";
 
 /** Runs a command's body with its context and hands its exit code on. */
@@ -77,6 +78,7 @@ export const COMMANDS: readonly Register[] = [
   registerInit,
   registerValidate,
   ...WORK_COMMANDS,
+  registerTrain,
   ...LOOK_COMMANDS,
   ...SERVER_COMMANDS,
   ...RL_COMMANDS,
