@@ -1,7 +1,7 @@
 /**
- * Signals for the length of some work. `AbortSignal.any` does not do for them: it holds its sources weakly, so that
+ * Signals for the length of some work. `AbortSignal.any` does not do for them: in Node 20 it holds its sources weakly, so that
  * `AbortSignal.any([AbortSignal.timeout(ms), …])` never fires where the timeout is collected before its time
- * (nodejs/node#57736, in every version that rlcli runs on), and it leaves listeners at a signal that outlives the work.
+ * (nodejs/node#57736), and it leaves listeners at a signal that outlives the work.
  */
 
 /** The longest that a timer of Node can wait, in milliseconds; a longer one would fire at once. */
