@@ -148,8 +148,8 @@ describe.skipIf(!canStartDaemons || !sshd)(
 
     test("several as one: each its share, a dead one is left out, and is back when it answers", async () => {
       const changes: string[] = [];
-      const onChange = (host: string, isThere: boolean) => void changes.push(`${host} ${isThere}`);
-      const pool = await openHosts({ ...options(), concurrency: 3, hosts: [tls, ssh], onChange });
+      const onHost = (text: string) => void changes.push(text);
+      const pool = await openHosts({ ...options(), concurrency: 3, hosts: [tls, ssh], onHost });
       const boxes = await Promise.all(Array.from({ length: 4 }, () => pool.start(order)));
       expect(await left()).toEqual([2, 2]);
       const ofTls = new Set((await overTls.docker.listContainers()).map(({ Names }) => String(Names[0]).slice(1)));
@@ -166,7 +166,7 @@ describe.skipIf(!canStartDaemons || !sshd)(
       await moved.close();
       const second = await ahead.start();
       expect((await say(second, "echo second")).stdout.text).toBe("second\n");
-      expect(changes).toEqual([`${tls} false`]);
+      expect(changes).toEqual([`The Docker daemon ${tls} does not answer and is left out until it does.`]);
       await Promise.all([second, kept, freed].map((one) => one.close()));
       await overTls.up();
       await Promise.all([lost, other].map((one) => one.close()));
@@ -174,7 +174,7 @@ describe.skipIf(!canStartDaemons || !sshd)(
         async () => {
           const one = await pool.start(order);
           await one.close();
-          expect(changes.at(-1)).toBe(`${tls} true`);
+          expect(changes.at(-1)).toBe(`The Docker daemon ${tls} is back.`);
         },
         { timeout: 60_000, interval: 1000 },
       );
@@ -189,9 +189,9 @@ describe.skipIf(!canStartDaemons || !sshd)(
       const pool = await openHosts({
         ...options(),
         hosts: [away, ssh],
-        onChange: (host, isThere) => void changes.push(`${host} ${isThere}`),
+        onHost: (text) => void changes.push(text),
       });
-      expect(changes).toEqual([`${away} false`]);
+      expect(changes).toEqual([`The Docker daemon ${away} does not answer and is left out until it does.`]);
       const one = await pool.start(order);
       await one.close();
       await pool.close();

@@ -190,8 +190,7 @@ export async function withHost<T>(
   const host = await openHost(open.order, {
     env: context.env,
     cacheFolder: open.project.cacheFolder,
-    onChange: (address, isThere) =>
-      context.err(`The Docker daemon ${address} ${isThere ? "is back" : "does not answer and is left out"}.\n`),
+    onHost: (text) => context.err(`${text}\n`),
   });
   try {
     return await work(open, host, signal);

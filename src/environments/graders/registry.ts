@@ -13,6 +13,8 @@ export interface GraderContext {
   /** For answers of judges. Absolute. */
   readonly cacheFolder: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Told in words when one of several hosts of sandboxes is lost, and when it is back. */
+  readonly onHost?: (text: string) => void;
 }
 
 /** Requests in flight to a service, where nothing else is said. */

@@ -39,9 +39,9 @@ export function openHost(
   {
     env,
     cacheFolder,
-    onChange,
+    onHost,
     meter,
-  }: Pick<GraderContext, "env" | "cacheFolder"> & Pick<HostsOptions, "onChange" | "meter">,
+  }: Pick<GraderContext, "env" | "cacheFolder" | "onHost"> & Pick<HostsOptions, "meter">,
 ): Promise<SandboxHost> {
   return openHosts({
     hosts: typeof sandbox.host === "string" ? [sandbox.host] : (sandbox.host ?? []),
@@ -52,7 +52,7 @@ export function openHost(
     concurrency: sandbox.concurrency,
     totalMemoryBytes: sandbox.total_memory_bytes,
     meter,
-    ...(onChange ? { onChange } : {}),
+    ...(onHost ? { onHost } : {}),
   });
 }
 

@@ -12,19 +12,23 @@ const ASK_AGAIN_MS = 15_000;
 export interface HostsOptions extends Omit<DockerOptions, "host"> {
   /** Addresses; the usual one where there is none. */
   readonly hosts: readonly string[];
-  /** Told when a daemon is left out, and when it is back. */
-  readonly onChange?: (host: string, isThere: boolean) => void;
+  /** Told in words when a daemon is left out, and when it is back. */
+  readonly onHost?: (text: string) => void;
 }
 
 /** Fails with RL7301 where no daemon answers; some of several may be away. */
-export async function openHosts({ hosts, onChange, ...options }: HostsOptions): Promise<SandboxHost> {
+export async function openHosts({ hosts, onHost, ...options }: HostsOptions): Promise<SandboxHost> {
   if (hosts.length <= 1) return openDocker({ ...options, host: hosts[0] });
   const opened = await Promise.allSettled(hosts.map((host) => openDocker({ ...options, host })));
   const there = opened.flatMap((result) => (result.status === "fulfilled" ? [result.value] : []));
   if (there.length === 0) throw (opened[0] as PromiseRejectedResult).reason;
-  for (const [at, { status }] of opened.entries()) if (status === "rejected") onChange?.(hosts[at] as string, false);
-  return new HostPool(there, onChange);
+  for (const [at, { status }] of opened.entries())
+    if (status === "rejected") onHost?.(wordsOn(hosts[at] as string, false));
+  return new HostPool(there, onHost);
 }
+
+const wordsOn = (address: string, isThere: boolean): string =>
+  `The Docker daemon ${address} ${isThere ? "is back" : "does not answer and is left out until it does"}.`;
 
 interface Member {
   readonly host: DockerHost;
@@ -34,13 +38,13 @@ interface Member {
 
 class HostPool implements SandboxHost {
   readonly #members: readonly Member[];
-  readonly #onChange: HostsOptions["onChange"];
+  readonly #onHost: HostsOptions["onHost"];
   /** What images are made from, by name: each daemon makes its own when it first needs one. */
   readonly #images = new Map<string, ImageOrder>();
 
-  constructor(hosts: readonly DockerHost[], onChange: HostsOptions["onChange"]) {
+  constructor(hosts: readonly DockerHost[], onHost: HostsOptions["onHost"]) {
     this.#members = hosts.map((host) => ({ host, isAway: false, askedMs: 0 }));
-    this.#onChange = onChange;
+    this.#onHost = onHost;
   }
 
   async image(order: ImageOrder): Promise<string> {
@@ -137,7 +141,7 @@ class HostPool implements SandboxHost {
     member.askedMs = performance.now();
     if (member.isAway !== isThere) return;
     member.isAway = !isThere;
-    this.#onChange?.(member.host.address, isThere);
+    this.#onHost?.(wordsOn(member.host.address, isThere));
   }
 
   /** What is on a daemon that is away ends by itself, or with the next command that reaches it. */

@@ -35,7 +35,8 @@ export interface Measurement {
 export async function measure(measurement: Measurement): Promise<EvalResult> {
   const { address, order, server, project, signal, onPhase } = measurement;
   const { openEnvironment } = await import("../../environments/environment.ts");
-  const surroundings = { folder: order.environment.folder, env: project.env, cacheFolder: project.cacheFolder };
+  const { env, cacheFolder } = project;
+  const surroundings = { folder: order.environment.folder, env, cacheFolder, onHost: onPhase };
   const environment = await openEnvironment(order.environment, surroundings);
   // Registered, so that nobody stops the server under it without saying so.
   const registration = isManaged(server)

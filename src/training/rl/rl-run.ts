@@ -46,13 +46,21 @@ export class RlRun extends Run<RlSettings> {
   }
 }
 
-/** Opens what a run needs beside its server. Fails with RL7102 (a grader) or RL8002 (the tasks). */
-export async function openParts(order: RunOrder<RlSettings>, deps: TrainingDeps, renderer: Renderer): Promise<RlParts> {
+/**
+ * Opens what a run needs beside its server; `onHost` is told when a host of sandboxes is lost or back. Fails with RL7102 (a grader) or
+ * RL8002 (the tasks).
+ */
+export async function openParts(
+  order: RunOrder<RlSettings>,
+  deps: TrainingDeps,
+  renderer: Renderer,
+  onHost: (text: string) => void,
+): Promise<RlParts> {
   const { environment, evals } = order.rl as RlOrder;
   const opened: Environment[] = [];
   const open = async (one: EnvironmentOrder): Promise<Environment> => {
     const { env = {}, cacheFolder = deps.folder } = deps;
-    opened.push(await openEnvironment(one, { folder: one.folder, env, cacheFolder }));
+    opened.push(await openEnvironment(one, { folder: one.folder, env, cacheFolder, onHost }));
     return opened.at(-1) as Environment;
   };
   try {

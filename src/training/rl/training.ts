@@ -1,5 +1,5 @@
 /** Runs of reinforcement learning: an environment's tasks, sampled answers, and a loss over their rewards. */
-import { fail } from "../../diagnostic.ts";
+import { diagnostic, fail } from "../../diagnostic.ts";
 import { LOSSES, lossNamed } from "../../losses/registry.ts";
 import type { RlSettings, RunOrder } from "../../run-record.ts";
 import { loadRenderer } from "../../tokens/load.ts";
@@ -18,7 +18,12 @@ export const reinforcement: Training<RlSettings, RlRun> = {
 async function open(order: RunOrder<RlSettings>, deps: TrainingDeps, record: RunRecord): Promise<RlRun> {
   checkLoss(order);
   record.phase("opening the environment");
-  const parts = await openParts(order, deps, await loadRenderer(deps.modelFolder));
+  const onHost = (text: string): void =>
+    record.emit({
+      t: "warning",
+      diagnostic: diagnostic("RL7301", text, { address: order.address, severity: "warning" }),
+    });
+  const parts = await openParts(order, deps, await loadRenderer(deps.modelFolder), onHost);
   if (parts.environment.count > 0) return new RlRun(order, deps, record, parts);
   await closeParts(parts);
   return fail("RL8001", `The environment of ${order.address} has no tasks.`, { address: order.address });
