@@ -1,14 +1,48 @@
 /**
  * The arithmetic of formulas in double precision, over one datum. It runs over every token of every step, so each operation has a loop of its
- * own over arrays of doubles: one loop for all of them would call an operation a number.
+ * own over arrays of doubles: one loop for all of them would call an operation a number. And what an operation gives lies in one
+ * buffer that all of a formula shares: a dozen buffers a datum would cost more than the arithmetic.
  */
 import type { Arithmetic } from "./formula.ts";
 
 /** One number a position, or one for all. Conditions are 1 and 0. */
 export type Doubles = ArrayLike<number> | number;
 
+/** Room for what operations give, taken from the front until it is freed as a whole. */
+class Room {
+  #buffer = new Float64Array(1 << 12);
+  #used = 0;
+
+  take(length: number): Float64Array {
+    // What was taken from the old buffer stays as it is.
+    if (this.#used + length > this.#buffer.length) {
+      this.#buffer = new Float64Array(2 * (this.#buffer.length + length));
+      this.#used = 0;
+    }
+    const values = this.#buffer.subarray(this.#used, this.#used + length);
+    this.#used += length;
+    return values;
+  }
+
+  free(): void {
+    this.#used = 0;
+  }
+}
+
+const room = new Room();
+
+/** Evaluates with `DOUBLES`; what it gives must not refer to their arrays any more, whose room is used again. */
+export function withRoom<T>(work: () => T): T {
+  try {
+    return work();
+  } finally {
+    room.free();
+  }
+}
+
 type Loop = (out: Float64Array, x: Float64Array, y: Float64Array) => void;
 
+/** Within `withRoom` only. */
 export const DOUBLES: Arithmetic<Doubles> = {
   add: each((out, x, y) => {
     for (let i = 0; i < out.length; i++) out[i] = (x[i] as number) + (y[i] as number);
@@ -30,8 +64,8 @@ export const DOUBLES: Arithmetic<Doubles> = {
   }),
   exp: (a) => {
     if (typeof a === "number") return Math.exp(a);
-    const values = new Float64Array(a);
-    for (let i = 0; i < values.length; i++) values[i] = Math.exp(values[i] as number);
+    const values = room.take(a.length);
+    for (let i = 0; i < values.length; i++) values[i] = Math.exp(a[i] as number);
     return values;
   },
   less: each((out, x, y) => {
@@ -44,7 +78,7 @@ export const DOUBLES: Arithmetic<Doubles> = {
     const length = lengthOf(condition) ?? lengthOf(yes) ?? lengthOf(no);
     if (length === undefined) return condition ? yes : no;
     const [holds, x, y] = [spread(condition, length), spread(yes, length), spread(no, length)];
-    const values = new Float64Array(length);
+    const values = room.take(length);
     for (let i = 0; i < length; i++) values[i] = (holds[i] ? x[i] : y[i]) as number;
     return values;
   },
@@ -60,7 +94,7 @@ export const DOUBLES: Arithmetic<Doubles> = {
 function each(loop: Loop): (a: Doubles, b: Doubles) => Doubles {
   return (a, b) => {
     const length = lengthOf(a) ?? lengthOf(b);
-    const values = new Float64Array(length ?? 1);
+    const values = room.take(length ?? 1);
     loop(values, spread(a, values.length), spread(b, values.length));
     return length === undefined ? (values[0] as number) : values;
   };
@@ -73,7 +107,7 @@ function lengthOf(values: Doubles): number | undefined {
 /** At every position. What has fewer is not a number at the rest. */
 function spread(values: Doubles, length: number): Float64Array {
   if (values instanceof Float64Array && values.length === length) return values;
-  const all = new Float64Array(length);
+  const all = room.take(length);
   if (typeof values === "number") return all.fill(values);
   if (values.length < length) all.fill(Number.NaN);
   for (let i = 0; i < Math.min(length, values.length); i++) all[i] = values[i] as number;

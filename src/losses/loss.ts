@@ -6,7 +6,7 @@
  * the loss's derivative by that number, and a server or a client needs nothing else to train with it: the gradient
  * is that of Σ derivative · number with the derivatives held fixed.
  */
-import { DOUBLES, type Doubles } from "./doubles.ts";
+import { DOUBLES, type Doubles, withRoom } from "./doubles.ts";
 import { type Formula, weigh } from "./formula.ts";
 
 export interface LossOption {
@@ -69,6 +69,8 @@ export interface LossDefinition {
   readonly formula: Formula;
   /** The formula in double precision, weighted. */
   readonly evaluate: (datum: LossArguments) => LossTerms;
+  /** The sum of the losses that `evaluate` gives. */
+  readonly sum: (datum: LossArguments) => number;
 }
 
 /** `weights` is the mask and the weight of each position, in every loss: 1 where a datum has none. */
@@ -92,11 +94,19 @@ export function inputOf(
   return typeof values === "number" ? new Float64Array(length).fill(values) : values;
 }
 
-export function defineLoss(loss: Omit<LossDefinition, "evaluate">): LossDefinition {
-  return { ...loss, evaluate: (datum) => evaluate(loss, datum) };
+export function defineLoss(loss: Omit<LossDefinition, "evaluate" | "sum">): LossDefinition {
+  return {
+    ...loss,
+    evaluate: (datum) =>
+      withRoom(() => {
+        const { losses, derivatives } = evaluate(loss, datum);
+        return { losses: losses.slice(), derivatives: derivatives.slice() };
+      }),
+    sum: (datum) => withRoom(() => DOUBLES.sum(evaluate(loss, datum).losses) as number),
+  };
 }
 
-function evaluate({ inputs, formula }: Omit<LossDefinition, "evaluate">, datum: LossArguments): LossTerms {
+function evaluate({ inputs, formula }: Pick<LossDefinition, "inputs" | "formula">, datum: LossArguments): LossTerms {
   const tensors = new Map(inputs.map((input) => [input.name, inputOf(input, datum, datum.outputs.length)]));
   const terms = formula<Doubles>(DOUBLES, {
     output: datum.outputs,

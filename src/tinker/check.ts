@@ -16,13 +16,26 @@ export function checkData(data: readonly Datum[]): void {
     if (!targets) throw new RangeError(`datum ${i} has no target_tokens`);
     if (targets.length === 0 || targets.length % length !== 0)
       throw new RangeError(`datum ${i}: target_tokens has ${targets.length} entries for ${length} tokens`);
-    if (input.some((token) => token < 0)) throw new RangeError(`datum ${i} has a negative token`);
+    if (hasNegative(input)) throw new RangeError(`datum ${i} has a negative token`);
     for (const [name, values] of Object.entries(lossInputs)) {
       if (values.length !== targets.length)
         throw new RangeError(`datum ${i}: ${name} has ${values.length} entries for ${targets.length} targets`);
-      if (!values.every(Number.isFinite)) throw new RangeError(`datum ${i}: ${name} is not finite`);
+      if (!allFinite(values)) throw new RangeError(`datum ${i}: ${name} is not finite`);
     }
   });
+}
+
+// Loops instead of `some` and `every`: they go over all of a step, where a call a number is felt.
+
+function hasNegative(tokens: Int32Array): boolean {
+  for (const token of tokens) if (token < 0) return true;
+  return false;
+}
+
+/** Whether all are numbers as such. */
+export function allFinite(values: Int32Array | Float32Array): boolean {
+  for (const value of values) if (!Number.isFinite(value)) return false;
+  return true;
 }
 
 /** What is wrong with a result's shape, or undefined. Values may be anything: judging them is the caller's. */

@@ -18,7 +18,13 @@ const BYTE_OF: ReadonlyMap<string, number> = (() => {
 export function bytesOfToken(spelling: string, decoder: string | undefined, text: string): Uint8Array {
   const hex = /^<0x([0-9A-F]{2})>$/i.exec(spelling)?.[1];
   if (hex !== undefined) return Uint8Array.of(Number.parseInt(hex, 16));
-  const bytes = decoder === "ByteLevel" ? [...spelling].map((character) => BYTE_OF.get(character)) : [];
+  const bytes = decoder === "ByteLevel" ? spelledBytes(spelling) : undefined;
+  return bytes ?? new TextEncoder().encode(text);
+}
+
+/** The bytes that a spelling stands for; undefined where a character of it stands for none, or it has none. */
+export function spelledBytes(spelling: string): Uint8Array | undefined {
+  const bytes = [...spelling].map((character) => BYTE_OF.get(character));
   const isWhole = bytes.length > 0 && bytes.every((byte) => byte !== undefined);
-  return isWhole ? Uint8Array.from(bytes as number[]) : new TextEncoder().encode(text);
+  return isWhole ? Uint8Array.from(bytes as number[]) : undefined;
 }

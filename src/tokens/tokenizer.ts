@@ -6,8 +6,9 @@
 import { Tokenizer as Library } from "@huggingface/tokenizers";
 import { fail, messageOf } from "../diagnostic.ts";
 import { type AddedToken, AddedTokenMatcher } from "./added.ts";
+import { ByteDecoder, type TokenSpelling } from "./byte-decoder.ts";
 import type { MarkedText } from "./shield.ts";
-import { bytesOfToken } from "./token-bytes.ts";
+import { bytesOfToken, spelledBytes } from "./token-bytes.ts";
 
 /** Cached characters of encoded text before the cache is dropped. */
 const CACHE_CHARACTERS = 4_000_000;
@@ -22,6 +23,8 @@ export class Tokenizer {
   #second: AddedTokenMatcher;
   readonly #cache = new Map<string, readonly number[]>();
   #cached = 0;
+  /** Where all of the vocabulary may be spelled bytes. */
+  readonly #bytes: ByteDecoder | undefined;
 
   /** `json` is tokenizer.json, `config` tokenizer_config.json, `file` the former's path for diagnostics. */
   constructor(json: object, config: object, file: string) {
@@ -35,6 +38,7 @@ export class Tokenizer {
     this.#addedIds = new Set(this.addedTokens.map(({ id }) => id));
     for (const token of this.addedTokens) if (token.special) this.#protected.add(token.id);
     [this.#first, this.#second] = this.#matchers();
+    if (this.#decoder === "ByteLevel") this.#bytes = new ByteDecoder((id) => this.#spelling(id));
   }
 
   /** Text that must come from the template to be a token: the special tokens, and those given to `protect`. */
@@ -85,6 +89,11 @@ export class Tokenizer {
 
   decode(ids: ArrayLike<number>, options: { skipSpecial?: boolean } = {}): string {
     if (ids.length === 0) return "";
+    const text = options.skipSpecial ? undefined : this.#bytes?.decode(ids);
+    return text ?? this.#decodeSlowly(ids, options);
+  }
+
+  #decodeSlowly(ids: ArrayLike<number>, options: { skipSpecial?: boolean }): string {
     return this.#library.decode(Array.from(ids), {
       skip_special_tokens: options.skipSpecial ?? false,
       clean_up_tokenization_spaces: false,
@@ -97,6 +106,14 @@ export class Tokenizer {
     const spelling = this.#library.id_to_token(id);
     // An added token is spelled as it reads.
     return bytesOfToken(spelling ?? "", this.#addedIds.has(id) ? undefined : this.#decoder, text);
+  }
+
+  #spelling(id: number): TokenSpelling {
+    const spelling = this.#library.id_to_token(id);
+    // The library takes what reads like an added token for one, whatever its number.
+    const isAdded = spelling !== undefined && this.addedTokens.some(({ content }) => content === spelling);
+    if (isAdded) return { bytes: undefined, added: spelling };
+    return { bytes: spelling === undefined ? undefined : spelledBytes(spelling), added: undefined };
   }
 
   idOf(token: string): number | undefined {

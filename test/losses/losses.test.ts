@@ -124,6 +124,7 @@ describe.each(LOSSES.map((loss) => ({ loss, name: loss.name })))("$name", ({ nam
     fc.assert(
       fc.property(cases, (sample) => {
         const { losses } = loss.evaluate(datumOf(name, sample));
+        expect(loss.sum(datumOf(name, sample))).toBe(losses.reduce((total, value) => total + value, 0));
         sample.positions.forEach((p, i) => {
           if (p.weight === 0) expect(losses[i]).toBe(0);
           else {

@@ -2,7 +2,7 @@
  * Little-endian arrays inside `bytes` fields. Their place in a message is not aligned, so reading copies. Views are used
  * instead of a DataView per element: every platform that Node's WebAssembly and ours run on is little-endian.
  */
-import { WireFault } from "./decoded.ts";
+import { at, WireFault } from "./decoded.ts";
 
 /** Whole numbers: 32-bit where all fit, else doubles, which are exact up to 2^53. */
 export type IntArray = Int32Array | Float64Array;
@@ -12,9 +12,44 @@ export function bytesOf(values: Int32Array | Float32Array | BigInt64Array): Uint
   return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
 
-function aligned(bytes: Uint8Array, itemBytes: number): ArrayBuffer {
+/** One after the other. */
+export function joinBytes(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let next = 0;
+  for (const part of parts) {
+    whole.set(part, next);
+    next += part.length;
+  }
+  return whole;
+}
+
+function itemsIn(bytes: Uint8Array, itemBytes: number): number {
   if (bytes.length % itemBytes !== 0) throw new WireFault(`${bytes.length} bytes are not whole items of ${itemBytes}`);
+  return bytes.length / itemBytes;
+}
+
+function aligned(bytes: Uint8Array, itemBytes: number): ArrayBuffer {
+  itemsIn(bytes, itemBytes);
   return new Uint8Array(bytes).buffer;
+}
+
+/**
+ * An array for each part, all in one buffer: a buffer of its own costs more than the few hundred bytes of most parts. `name` says where
+ * a part stands that is not whole.
+ */
+export function readEach<T extends Int32Array | Float32Array>(
+  type: new (buffer: ArrayBuffer, byteOffset: number, length: number) => T,
+  parts: readonly Uint8Array[],
+  name: (part: number) => string,
+): readonly T[] {
+  const counts = parts.map((part, i) => at(name(i), () => itemsIn(part, 4)));
+  const { buffer } = joinBytes(parts);
+  let from = 0;
+  return counts.map((count) => {
+    const values = new type(buffer, from, count);
+    from += count * 4;
+    return values;
+  });
 }
 
 export function readFloat32(bytes: Uint8Array): Float32Array {

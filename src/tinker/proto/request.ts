@@ -1,6 +1,6 @@
 /** `ForwardBackwardRequest`: the body of forward_backward, and of forward where `forwardOnly` is set. */
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { bytesOf, readInt32 } from "./bytes.ts";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { bytesOf, joinBytes, readInt32 } from "./bytes.ts";
 import { at, type Decoded, decoding, WireFault } from "./decoded.ts";
 import { readTensor, type TensorData, writeTensor } from "./tensor.ts";
 import {
@@ -15,6 +15,7 @@ import {
   type ProvenanceSpan,
   ProvenanceSpanSchema,
 } from "./tinker.gen.ts";
+import { isPlain, writeData } from "./write-pass.ts";
 
 export type InputChunk =
   | { readonly type: "encoded_text"; readonly tokens: Int32Array }
@@ -56,18 +57,22 @@ export interface PassMessage {
 
 /** Numbers of a loss's configuration go to both maps, as the SDK does; text to the newer one only. */
 export function encodePassMessage(message: PassMessage): Uint8Array<ArrayBuffer> {
-  const entries = Object.entries(message.lossConfig);
-  const wire = create(ForwardBackwardRequestSchema, {
-    modelId: message.modelId,
-    seqId: message.seqId,
-    lossFn: message.lossName,
-    forwardOnly: message.forwardOnly,
+  const { modelId, seqId, lossName, lossConfig, forwardOnly } = message;
+  const entries = Object.entries(lossConfig);
+  const before = { modelId, seqId };
+  const after = {
+    lossFn: lossName,
+    forwardOnly,
     lossFnConfig: Object.fromEntries(entries.filter((e): e is [string, number] => typeof e[1] === "number")),
     lossFnConfigV2: Object.fromEntries(entries.map(([name, value]) => [name, configValue(value)])),
-    data: message.data.map(writeDatum),
-  });
-  return toBinary(ForwardBackwardRequestSchema, wire);
+  };
+  if (!message.data.every(isPlain)) return write({ ...before, ...after, data: message.data.map(writeDatum) });
+  // Fields are written in the order of their numbers, and the data's lies between these.
+  return joinBytes([write(before), writeData(message.data), write(after)]);
 }
+
+const write = (init: MessageInitShape<typeof ForwardBackwardRequestSchema>): Uint8Array<ArrayBuffer> =>
+  toBinary(ForwardBackwardRequestSchema, create(ForwardBackwardRequestSchema, init));
 
 function configValue(value: number | string): LossConfigValue {
   const oneof: LossConfigValue["value"] =

@@ -119,7 +119,7 @@ function readBatched({ data, offsets: offsetBytes, dtype, trailingShape }: Batch
   return Array.from({ length: count }, (_, i) => sliceRows(all, offsets, i, rowBytes, trailing));
 }
 
-/** The rows of one datum, as an array of its own. */
+/** The rows of one datum, a view of all. */
 function sliceRows(
   all: TensorArray,
   offsets: ArrayLike<number>,
@@ -130,5 +130,5 @@ function sliceRows(
   const width = elementsOf(trailing);
   const from = (offsets[i] as number) / rowBytes;
   const rows = (offsets[i + 1] as number) / rowBytes - from;
-  return tensorOf(all.slice(from * width, (from + rows) * width), [rows, ...trailing]);
+  return tensorOf(all.subarray(from * width, (from + rows) * width), [rows, ...trailing]);
 }

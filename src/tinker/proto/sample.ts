@@ -1,6 +1,6 @@
 /** `SampleResponse`: what a sample gives. */
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { bytesOf, readFloat32, readInt32 } from "./bytes.ts";
+import { bytesOf, readEach, readFloat32, readInt32 } from "./bytes.ts";
 import { at, type Decoded, decoding, WireFault } from "./decoded.ts";
 import { readTensor, type TensorData, writeTensor } from "./tensor.ts";
 import {
@@ -61,7 +61,7 @@ export function decodeSampleMessage(bytes: Uint8Array): Decoded<SampleMessage> {
     const { tokens, logprobs } = promptAltTokens ?? {};
     if (promptAltTokens && !(tokens && logprobs)) throw new WireFault("prompt_alt_tokens has no tokens or logprobs");
     return {
-      sequences: wire.sequences.map((sequence, i) => at(`sequences.${i}`, () => readSequence(sequence))),
+      sequences: readSequences(wire.sequences),
       promptCacheHitTokens: wire.promptCacheHitTokens,
       ...(promptLogprobs ? { promptLogprobs: at("prompt_logprobs", () => readFloat32(promptLogprobs)) } : {}),
       ...(topkPromptLogprobs ? { topkPrompt: at("topk_prompt_logprobs", () => readTopk(topkPromptLogprobs)) } : {}),
@@ -82,21 +82,38 @@ function writeSequence({ stopReason, tokens, logprobs, topk }: SequenceMessage):
   });
 }
 
-function readSequence({
-  stopReason,
-  tokens: tokenBytes,
-  logprobs,
-  topkSampledLogprobs,
-}: SampledSequence): SequenceMessage {
-  const tokens = readInt32(tokenBytes);
-  const values = logprobs && readFloat32(logprobs);
-  if (values && values.length !== tokens.length) {
-    throw new WireFault(`${values.length} log-probabilities for ${tokens.length} tokens`);
-  }
+function readSequences(wire: readonly SampledSequence[]): readonly SequenceMessage[] {
+  const name = (i: number) => `sequences.${i}`;
+  const tokens = readEach(
+    Int32Array,
+    wire.map((sequence) => sequence.tokens),
+    name,
+  );
+  const logprobs = readEach(
+    Float32Array,
+    wire.map((sequence) => sequence.logprobs ?? NONE),
+    name,
+  );
+  return wire.map((sequence, i) =>
+    at(name(i), () =>
+      sequenceOf(sequence, tokens[i] as Int32Array, sequence.logprobs && (logprobs[i] as Float32Array)),
+    ),
+  );
+}
+
+const NONE = new Uint8Array();
+
+function sequenceOf(
+  { stopReason, topkSampledLogprobs }: SampledSequence,
+  tokens: Int32Array,
+  logprobs: Float32Array | undefined,
+): SequenceMessage {
+  if (logprobs && logprobs.length !== tokens.length)
+    throw new WireFault(`${logprobs.length} log-probabilities for ${tokens.length} tokens`);
   return {
     stopReason: stopReason === StopReason.STOP ? "stop" : "length",
     tokens,
-    ...(values ? { logprobs: values } : {}),
+    ...(logprobs ? { logprobs } : {}),
     ...(topkSampledLogprobs ? { topk: readTopk(topkSampledLogprobs) } : {}),
   };
 }

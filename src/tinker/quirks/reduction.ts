@@ -65,7 +65,11 @@ const weightsOf = (datum: Datum): Float32Array =>
   (datum.lossInputs.weights as Float32Array | undefined) ??
   new Float32Array(datum.lossInputs.target_tokens?.length ?? inputLength(datum)).fill(1);
 
-const sum = (values: Float32Array): number => values.reduce((a, b) => a + b, 0);
+function sum(values: Float32Array): number {
+  let total = 0;
+  for (const value of values) total += value;
+  return total;
+}
 
 /** Relative difference below which two sums of float32 weights count as one. */
 const ROUNDING = 1e-5;
@@ -76,7 +80,11 @@ function hasEqualShares(data: readonly Datum[]): boolean {
 }
 
 /** 1 where a weight is not 0. */
-const maskOf = (weights: Float32Array): Float32Array => weights.map((weight) => (weight === 0 ? 0 : 1));
+function maskOf(weights: Float32Array): Float32Array {
+  const mask = new Float32Array(weights.length);
+  for (let i = 0; i < mask.length; i++) mask[i] = weights[i] === 0 ? 0 : 1;
+  return mask;
+}
 
 /**
  * −r·A with r = exp(ℓ − q) has the gradient −A·∇ℓ where q = ℓ, which is cross entropy's with A in the place of w. The
@@ -106,15 +114,17 @@ function foldWeights(kind: ServerKind, loss: Loss, datum: Datum, datums: number)
   const weights = weightsOf(datum);
   const mask = maskOf(weights);
   const scale = reduction === "sum" ? 1 : sum(mask) * datums;
-  const advantages = datum.lossInputs.advantages as Float32Array;
-  const { weights: _, ...others } = datum.lossInputs;
+  const { weights: _, advantages: plain, ...others } = datum.lossInputs;
+  const advantages = new Float32Array(weights.length);
+  for (let i = 0; i < advantages.length; i++)
+    advantages[i] = ((plain as Float32Array)[i] as number) * (weights[i] as number) * scale;
   const masked = loss.name === "gspo" ? { sequence_ratio_mask: mask } : {};
   return {
     ...datum,
     lossInputs: {
       ...others,
       ...(readsRlWeights ? { weights: mask } : masked),
-      advantages: advantages.map((advantage, i) => advantage * (weights[i] as number) * scale),
+      advantages,
     },
   };
 }

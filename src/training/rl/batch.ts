@@ -50,7 +50,8 @@ function datumOf(
 ): Datum {
   const { input, targets, weights: mask, logprobs, advantages } = policyTensors(segment, advantage);
   if (penalty && reference) addPenalty(advantages, mask, logprobs, reference.subarray(1), penalty);
-  const weights = mask.map((mark) => mark * weight);
+  const weights = new Float32Array(mask.length);
+  for (let at = 0; at < weights.length; at++) weights[at] = (mask[at] as number) * weight;
   return { input, lossInputs: { target_tokens: targets, weights, logprobs, advantages } };
 }
 

@@ -234,7 +234,11 @@ function lineOf(run: RlRun, { step, groups, parts, learningRate }: SentRlStep, s
   };
 }
 
-const nonZero = (values: Float32Array): number => values.reduce((count, value) => count + (value === 0 ? 0 : 1), 0);
+function nonZero(values: Float32Array): number {
+  let count = 0;
+  for (const value of values) if (value !== 0) count += 1;
+  return count;
+}
 
 /** Seconds of processor time that this process itself used since then, not waiting for a server or a grader's program. */
 function clientSeconds(since: NodeJS.CpuUsage): number {

@@ -67,8 +67,7 @@ export function measureParts(loss: Loss, parts: readonly ComputedPart[]): { read
   const compared = parts.flatMap(({ data, result }) =>
     data.map(({ lossInputs }, i) => {
       const policy = result.outputs[i]?.logprobs ?? new Float32Array(0);
-      const terms = isKnown ? definition?.evaluate({ outputs: policy, tensors: lossInputs, options }) : undefined;
-      total += terms?.losses.reduce((sum, value) => sum + value, 0) ?? 0;
+      if (isKnown) total += definition?.sum({ outputs: policy, tensors: lossInputs, options }) ?? 0;
       const { logprobs, weights } = lossInputs as Record<string, Float32Array>;
       return { policy, sampler: logprobs as Float32Array, weights: weights as Float32Array };
     }),

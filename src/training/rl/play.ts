@@ -7,6 +7,7 @@ import type { SamplingOrder } from "../../environment-order.ts";
 import type { Environment, Episode, Response } from "../../environments/environment.ts";
 import type { ChatMessage, Grade, Reply } from "../../environments/grader.ts";
 import type { Limit } from "../../environments/limit.ts";
+import { allFinite } from "../../tinker/check.ts";
 import type { SampledSequence, SamplingParams } from "../../tinker/data.ts";
 import { TinkerError } from "../../tinker/errors.ts";
 import type { Sampler } from "../../tinker/sampler.ts";
@@ -199,7 +200,7 @@ function isWorthRetrying(error: unknown): boolean {
 /** An answer without a token, or one whose tokens nobody weighed, cannot be learned from. */
 function checkSequence({ tokens, logprobs }: SampledSequence): void {
   const isWhole = tokens.length > 0 && logprobs.length === tokens.length;
-  if (isWhole && logprobs.every(Number.isFinite)) return;
+  if (isWhole && allFinite(logprobs)) return;
   const what =
     tokens.length === 0
       ? "The server ended an answer before its first token"
@@ -233,7 +234,8 @@ function turnOf({ renderer, sampling }: Player, prompt: Int32Array, { tokens, lo
 
 /** −0 becomes 0, which is how JSON writes it: what is read again must be what was sent. */
 export function withoutSign(values: Float32Array): Float32Array {
-  return values.map((value) => value + 0);
+  for (const value of values) if (Object.is(value, -0)) return values.map((each) => each + 0);
+  return values;
 }
 
 /** What was said to an answer, for whoever looks at the rollout. */

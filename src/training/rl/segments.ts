@@ -36,57 +36,67 @@ export function segmentsOf(turns: readonly Turn[]): readonly Segment[] {
       segments.push(open.build());
       open = undefined;
     }
-    open ??= new SegmentBuilder();
+    open ??= new SegmentBuilder(turn.prompt.length + turn.tokens.length);
     open.add(turn);
   }
   if (open) segments.push(open.build());
   return segments;
 }
 
-/** Tokens of turns that extend each other, with room for the whole of the last. */
+/** Tokens of turns that extend each other. Most rollouts have one turn, for which the first room is just enough. */
 class SegmentBuilder {
-  #tokens = new Int32Array(64);
-  #sampled = new Float32Array(64);
-  #logprobs = new Float32Array(64);
+  #room: Segment;
   #length = 0;
+
+  constructor(room: number) {
+    this.#room = emptySegment(room);
+  }
 
   isExtendedBy(prompt: Int32Array): boolean {
     if (prompt.length < this.#length) return false;
-    for (let at = 0; at < this.#length; at++) if (this.#tokens[at] !== prompt[at]) return false;
+    for (let at = 0; at < this.#length; at++) if (this.#room.tokens[at] !== prompt[at]) return false;
     return true;
   }
 
   add({ prompt, tokens, logprobs }: Turn): void {
     const end = prompt.length + tokens.length;
     this.#grow(end);
-    this.#tokens.set(prompt.subarray(this.#length), this.#length);
-    this.#tokens.set(tokens, prompt.length);
-    this.#sampled.fill(1, prompt.length, end);
-    this.#logprobs.set(logprobs, prompt.length);
+    const room = this.#room;
+    room.tokens.set(prompt.subarray(this.#length), this.#length);
+    room.tokens.set(tokens, prompt.length);
+    room.sampled.fill(1, prompt.length, end);
+    room.logprobs.set(logprobs, prompt.length);
     this.#length = end;
   }
 
   build(): Segment {
+    const { tokens, sampled, logprobs } = this.#room;
     return {
-      tokens: this.#tokens.slice(0, this.#length),
-      sampled: this.#sampled.slice(0, this.#length),
-      logprobs: this.#logprobs.slice(0, this.#length),
+      tokens: tokens.subarray(0, this.#length),
+      sampled: sampled.subarray(0, this.#length),
+      logprobs: logprobs.subarray(0, this.#length),
     };
   }
 
   #grow(length: number): void {
-    if (length <= this.#tokens.length) return;
-    const room = Math.max(length, this.#tokens.length * 2);
-    const tokens = new Int32Array(room);
-    tokens.set(this.#tokens);
-    this.#tokens = tokens;
-    for (const name of ["sampled", "logprobs"] as const) {
-      const values = new Float32Array(room);
-      values.set(name === "sampled" ? this.#sampled : this.#logprobs);
-      if (name === "sampled") this.#sampled = values;
-      else this.#logprobs = values;
-    }
+    const old = this.#room;
+    if (length <= old.tokens.length) return;
+    const room = emptySegment(Math.max(length, old.tokens.length * 2));
+    room.tokens.set(old.tokens);
+    room.sampled.set(old.sampled);
+    room.logprobs.set(old.logprobs);
+    this.#room = room;
   }
+}
+
+/** Its three arrays lie in one buffer, since a buffer costs more than the few hundred bytes of most of them. */
+function emptySegment(length: number): Segment {
+  const buffer = new ArrayBuffer(12 * length);
+  return {
+    tokens: new Int32Array(buffer, 0, length),
+    sampled: new Float32Array(buffer, 4 * length, length),
+    logprobs: new Float32Array(buffer, 8 * length, length),
+  };
 }
 
 /** The tensors of one datum, [N] each, N one less than the segment: position i predicts token i + 1. */
@@ -98,14 +108,16 @@ export interface PolicyTensors {
   readonly advantages: Float32Array;
 }
 
-/** Shifts a segment by one and puts the rollout's advantage at every sampled token. */
+/** Shifts a segment by one and puts the rollout's advantage at every sampled token. All but the advantages are views of the segment. */
 export function policyTensors({ tokens, sampled, logprobs }: Segment, advantage: number): PolicyTensors {
-  const weights = sampled.slice(1);
+  const weights = sampled.subarray(1);
+  const advantages = new Float32Array(weights.length);
+  for (let i = 0; i < advantages.length; i++) advantages[i] = (weights[i] as number) * advantage;
   return {
-    input: tokens.slice(0, -1),
-    targets: tokens.slice(1),
+    input: tokens.subarray(0, -1),
+    targets: tokens.subarray(1),
     weights,
-    logprobs: logprobs.slice(1),
-    advantages: weights.map((weight) => weight * advantage),
+    logprobs: logprobs.subarray(1),
+    advantages,
   };
 }
