@@ -18,7 +18,7 @@ function section(family, title, codes) {
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([code, info]) => {
       const severity = info.severity === "warning" ? " (warning)" : "";
-      return `### <a id="${code.toLowerCase()}"></a>${code}: ${info.summary}${severity}\n\n${info.explanation}`;
+      return `### <a id="${code.toLowerCase()}"></a>${code}: ${info.summary}${severity}\n\n${info.explanation}\n\n**What to do:** ${info.next}`;
     });
   return entries.length === 0 ? [] : [`## ${title}\n\n${entries.join("\n\n")}`];
 }

@@ -1,5 +1,6 @@
 /** What help teaches: every command shows how it is used, in lines that the program itself accepts; every failure says what to type next. */
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { CommanderError } from "commander";
 import { describe, expect, test } from "vitest";
 import { EXAMPLE_PATHS, examplesOf } from "../../src/cli/examples.ts";
@@ -83,6 +84,29 @@ describe("help", () => {
   });
 });
 
+const IMPERATIVE =
+  /^(Accept|Add|Apply|Begin|Change|Check|Choose|Correct|Declare|Download|Give|Install|Keep|Leave|Let|Look|Lower|Make|Mend|Name|Plan|Put|Raise|Read|Remove|Rename|Replace|Restore|Run|Save|See|Set|Shorten|Start|Stop|Take|Try|Use|Wait|Write) .*\.$/;
+const isFileName = (text: string): boolean => /\.(yaml|mjs|lock|toml|jinja|jsonl)$/.test(text);
+/** In advice: values of fields, members of a line of questions, and topics of `explain`. */
+const VALUES = new Set([
+  "continue",
+  "replace",
+  "gspo",
+  "prompt",
+  "messages",
+  "id",
+  "tools",
+  "run",
+  "run.learning_rate",
+]);
+
+/** Names of every field that the spec has anywhere. */
+const FIELDS = new Set<string>();
+JSON.parse(readFileSync(new URL("../../schemas/rlcli.schema.json", import.meta.url), "utf8"), (_, value) => {
+  for (const name of Object.keys(value?.properties ?? {})) FIELDS.add(name);
+  return value;
+});
+
 describe("the next command", () => {
   test.each([
     ["of the command line", ["render"], "`rlcli render --help` says more."],
@@ -99,10 +123,22 @@ describe("the next command", () => {
     expect(nextCommand([])).toBeUndefined();
   });
 
-  test("every code leads to a page that says more than its summary", () => {
-    for (const { summary, explanation } of Object.values(CODES))
-      expect(explanation.length).toBeGreaterThan(summary.length);
-  });
+  test.each(Object.entries(CODES))(
+    "%s leads to a page that says more than its summary, and what to do",
+    async (_, info) => {
+      expect(info.explanation.length).toBeGreaterThan(info.summary.length);
+      expect(info.next).toMatch(IMPERATIVE);
+      const named = [...info.next.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
+      // Something to type or to change, not good wishes.
+      expect(named.length).toBeGreaterThan(0);
+      for (const line of named.filter((code) => code.startsWith("rlcli ") && !code.endsWith(" --help")))
+        for (const args of commandsIn(line)) expect([line, await parses(args)]).toEqual([line, undefined]);
+      for (const code of named.filter(
+        (text) => /^[a-z_]+(\.[a-z_]+)*$/.test(text) && !isFileName(text) && !VALUES.has(text),
+      ))
+        for (const part of code.split(".")) expect([code, FIELDS.has(part)]).toEqual([code, true]);
+    },
+  );
 });
 
 describe("explain", () => {

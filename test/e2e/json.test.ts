@@ -5,8 +5,10 @@ import Ajv2020 from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createProgram } from "../../src/cli/program.ts";
 import { allCommands, pathOf } from "../../src/cli/teach.ts";
+import { StandInHub } from "../hub/stand-in.ts";
+import { WRITER } from "../hub/uploads.ts";
 import { findDocker, HARBOR_FIXTURES } from "../support/docker.ts";
-import type { TestProject } from "./project.ts";
+import { type Ran, rows, type TestProject, until } from "./project.ts";
 import { rlProject } from "./rl-project.ts";
 
 interface Command {
@@ -33,8 +35,22 @@ function faultsOf(value: unknown, refs: readonly string[]): string[] {
 const harbor = ["--include", "hello-file"];
 const docker = await findDocker();
 
-/** How each command is run, in this order; `needs` names what may be missing on a machine. */
-const RUNS: readonly { readonly path: string; readonly args: readonly string[]; readonly needs?: "docker" }[] = [
+/** Of a model that has learned nothing yet: what is printed is looked at, not what was learned. */
+const BRIEF = ["--model", "builtin:tiny", "--steps", "1", "--group-size", "2", "--max-tokens", "4"];
+
+interface CommandRun {
+  readonly path: string;
+  readonly args: readonly string[];
+  /** What may be missing on a machine. */
+  readonly needs?: "docker";
+  /** Makes what the command is about. */
+  readonly before?: (project: TestProject) => void;
+  /** It goes on until it is interrupted. */
+  readonly isEndless?: true;
+}
+
+/** How each command is run, in this order. */
+const RUNS: readonly CommandRun[] = [
   { path: "init", args: ["made"] },
   { path: "validate", args: [] },
   { path: "lock", args: [] },
@@ -42,18 +58,27 @@ const RUNS: readonly { readonly path: string; readonly args: readonly string[]; 
   { path: "show", args: [] },
   { path: "output", args: [] },
   { path: "output", args: ["run.agent.checkpoint"] },
-  { path: "logs", args: [] },
+  { path: "logs", args: ["adapter"] },
   { path: "logs", args: ["agent", "--since", "1h"] },
   { path: "stop", args: [] },
   { path: "checkpoint list", args: [] },
   { path: "state list", args: [] },
   { path: "state show", args: ["run.agent"] },
+  { path: "state push", args: ["recovery.json"], before: writeRecovery },
+  { path: "checkpoint info", args: ["agent"] },
+  { path: "checkpoint set-ttl", args: ["agent@3", "--ttl", "7d"] },
+  { path: "checkpoint publish", args: ["agent@3"] },
+  { path: "checkpoint unpublish", args: ["agent@3"] },
+  { path: "checkpoint download", args: ["agent", "-o", "weights"] },
+  { path: "checkpoint push-hf", args: ["adapter", "--repo", "org/adapter"] },
+  { path: "checkpoint delete", args: ["agent@1", "-y"] },
   { path: "eval", args: [] },
   { path: "rollouts", args: ["agent", "--limit", "2"] },
   { path: "regrade", args: ["agent"] },
   { path: "run list", args: [] },
   { path: "run info", args: ["agent"] },
   { path: "deployment list", args: [] },
+  { path: "rollback", args: ["live", "-y"], before: moveDeployment },
   { path: "prune", args: ["--dry-run"] },
   { path: "render", args: ["--model", "builtin:tiny", "--messages", "chat.json"] },
   { path: "sample", args: ["agent", "--prompt", "hi", "--max-tokens", "2"] },
@@ -62,6 +87,8 @@ const RUNS: readonly { readonly path: string; readonly args: readonly string[]; 
   { path: "serve list", args: [] },
   { path: "serve token", args: [] },
   { path: "serve logs", args: ["-n", "2"] },
+  { path: "serve openai", args: ["--port", "0"], isEndless: true },
+  { path: "serve install", args: ["--backend", "jax", "--base-model", "some/model"] },
   { path: "doctor", args: [] },
   { path: "support", args: [] },
   { path: "session list", args: [] },
@@ -77,6 +104,8 @@ const RUNS: readonly { readonly path: string; readonly args: readonly string[]; 
   { path: "env run", args: [HARBOR_FIXTURES, ...harbor, "--task", "hello-file"], needs: "docker" },
   { path: "env gc", args: ["--dry-run"], needs: "docker" },
   { path: "train sl", args: ["--dataset", "chats.jsonl", "--model", "builtin:tiny", "--steps", "1"] },
+  { path: "train rl", args: ["--dataset", "sums.jsonl", "--env", "match", "--mode", "contains", ...BRIEF] },
+  { path: "train harbor", args: ["--dataset", HARBOR_FIXTURES, ...harbor, ...BRIEF], needs: "docker" },
   { path: "plan", args: ["--destroy"] },
   { path: "run finish", args: ["agent", "--at", "2"] },
   { path: "serve stop", args: [] },
@@ -86,28 +115,54 @@ const RUNS: readonly { readonly path: string; readonly args: readonly string[]; 
 /** Why a command is not among them. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   apply: "run first, below",
-  "state push": "recovery.test.ts: needs a disk that refused",
-  rollback: "rl.test.ts: needs two deployments",
-  "serve install": "downloads",
-  "serve openai": "goes on until interrupted",
-  "train rl": "prints what apply does",
-  "train harbor": "prints what apply does",
-  "checkpoint info": "server-verbs.test.ts",
-  "checkpoint delete": "server-verbs.test.ts",
-  "checkpoint publish": "server-verbs.test.ts",
-  "checkpoint unpublish": "server-verbs.test.ts",
-  "checkpoint set-ttl": "server-verbs.test.ts",
-  "checkpoint download": "server-verbs.test.ts",
-  "checkpoint push-hf": "needs a hub",
   import: "text",
   "env play": "text",
 };
 
+/** What an apply leaves that could not store the record of a run. */
+function writeRecovery(project: TestProject): void {
+  const { formatVersion, version, updatedAt, fence, ...draft } = JSON.parse(
+    project.ok("state", "show", "run.agent", "--json"),
+  );
+  project.write("recovery.json", JSON.stringify({ formatVersion: 1, expect: version, draft }));
+}
+
+function moveDeployment(project: TestProject): void {
+  project.edit("rlcli.yaml", "live: { checkpoint: agent, requires: [held] }", "live: { checkpoint: agent@3 }");
+  project.ok("apply", "-y");
+}
+
+async function runOf(project: TestProject, { path, args, isEndless }: CommandRun): Promise<Ran> {
+  const child = project.start(...path.split(" "), ...args, "--json");
+  if (!isEndless) return child.ended;
+  let said = "";
+  child.stdout?.on("data", (text) => {
+    said += text;
+  });
+  await until(() => said.endsWith("\n"));
+  child.kill("SIGINT");
+  return child.ended;
+}
+
 describe("--json", () => {
   let project: TestProject;
+  let hub: StandInHub;
   let applied: string;
-  beforeAll(() => {
+  beforeAll(async () => {
     project = rlProject();
+    hub = await StandInHub.start();
+    Object.assign(project.env, { HF_ENDPOINT: hub.endpoint, HF_TOKEN: WRITER, HF_HUB_OFFLINE: undefined });
+    // Stands in for uv, which would download.
+    const uv = new URL("../servers/skyrl/fake-uv.mjs", import.meta.url).pathname;
+    Object.assign(project.env, {
+      RLCLI_UV: uv,
+      RLCLI_DATA: join(project.folder, "data"),
+      FAKE_PYTHON: process.execPath,
+    });
+    project.edit("rlcli.yaml", "datasets:\n", "datasets:\n  numbers: { source: numbers.jsonl }\n");
+    project.edit("rlcli.yaml", "runs:\n", "runs:\n  adapter: { type: sl, dataset: numbers, steps: 1, lora_rank: 4 }\n");
+    project.edit("rlcli.yaml", "save_every: 1\n", "save_every: 1\n    keep_last: 9\n");
+    project.write("numbers.jsonl", rows());
     const chat = {
       messages: [
         { role: "user", content: "hi" },
@@ -118,7 +173,10 @@ describe("--json", () => {
     project.write("chats.jsonl", `${JSON.stringify(chat)}\n`.repeat(8));
     applied = project.ok("apply", "-y", "--json");
   });
-  afterAll(() => project.close());
+  afterAll(async () => {
+    await project.close();
+    await hub.close();
+  });
 
   /** Checks what was printed by the contract of its command. */
   function check(path: string, out: string): void {
@@ -133,8 +191,10 @@ describe("--json", () => {
 
   test.each(RUNS.filter(({ needs }) => needs === undefined || docker !== undefined))(
     "$path $args",
-    ({ path, args }) => {
-      const { out, err } = project.run([...path.split(" "), ...args, "--json"]);
+    async ({ before, ...command }) => {
+      const { path, args } = command;
+      before?.(project);
+      const { out, err } = await runOf(project, command);
       if (path === "output" && args.length > 0) expect(JSON.parse(out)).toMatch(/^tinker:/);
       else check(path, out);
       // People's words do not stray in.

@@ -6,7 +6,7 @@ import { TestProject } from "./project.ts";
 
 const isAll = Boolean(process.env.RLCLI_TEST_ALL);
 const docker = isAll ? await findDocker() : undefined;
-const SLOW_MS = 1_200_000;
+const SLOW_MS = 1_800_000;
 
 let project: TestProject | undefined;
 afterEach(async () => {

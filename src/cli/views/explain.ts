@@ -1,7 +1,7 @@
 /** `rlcli explain`: blocks, fields and codes for a reader. */
 import type { KindName } from "../../address.ts";
 import type { DiagnosticCode } from "../../codes.ts";
-import { CODES } from "../../codes.ts";
+import { CODES, type CodeInfo } from "../../codes.ts";
 import { changeWords } from "../../config/changes.ts";
 import { type BlockInfo, blockOfKind, type FieldInfo } from "../../config/fields.ts";
 import type { LossDefinition } from "../../losses/loss.ts";
@@ -181,6 +181,12 @@ function cut(text: string, width: number): string {
 }
 
 export function renderCode(code: DiagnosticCode, { style, width }: ViewOptions): string {
-  const { summary, explanation, severity } = CODES[code] as { summary: string; explanation: string; severity?: string };
-  return [style.bold(`${severity ?? "error"}[${code}]: ${summary}`), ...wrap(explanation, width), ""].join("\n");
+  const { summary, explanation, next, severity }: CodeInfo = CODES[code];
+  return [
+    style.bold(`${severity ?? "error"}[${code}]: ${summary}`),
+    ...wrap(explanation, width),
+    "",
+    ...wrap(`What to do: ${next}`, width),
+    "",
+  ].join("\n");
 }
