@@ -260,7 +260,7 @@ export interface MetricsLine {
   readonly gradNorm?: number;
   /** Mean reward of an eval made after this step (`rl`). */
   readonly evalReward?: number;
-  /** What else was measured (`rl`), by name: `reward/mean`, `groups/constant`, `kl/k1`, `time/sample`, … */
+  /** What else was measured, by name: `memory/client`; of `rl` `reward/mean`, `groups/constant`, `kl/k1`, `time/sample`, … */
   readonly values?: Readonly<Record<string, number>>;
 }
 

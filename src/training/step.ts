@@ -130,6 +130,7 @@ export function metricsOf(
     rows: rows.length,
     seconds,
     tokensPerSecond: batch.tokens / Math.max(seconds, 1e-6),
+    values: { "memory/client": process.memoryUsage.rss() },
     ...(outcome.gradNorm === undefined ? {} : { gradNorm: outcome.gradNorm }),
   };
 }

@@ -33,6 +33,7 @@ test("trains to the end: loss falls, the final checkpoint is kept both ways, rol
   const { order, folder } = makeOrder({ settings: { test_size: 3 }, eval_every: 4 });
   expect(await run(order, folder)).toEqual({ status: "complete", step: 12 });
   const m = metrics(folder);
+  for (const { values } of m) expect(values!["memory/client"]).toBeGreaterThan(1e7);
   expect(m.map((x) => x.step)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
   expect(m.at(-1)!.loss).toBeLessThan(m[0]!.loss * 0.9);
   expect(m.filter((x) => x.heldOutLoss !== undefined).map((x) => x.step)).toEqual([4, 8, 12]);

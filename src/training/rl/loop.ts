@@ -129,6 +129,7 @@ class RlLoop {
       "time/sample": sent.sampledMs / 1000,
       "time/train": (performance.now() - trained + sent.forwardMs) / 1000,
       "time/client": clientSeconds(usage),
+      "memory/client": process.memoryUsage.rss(),
     };
     const seconds = this.#clock.secondsSince(startedAt);
     const evalReward = await this.#evaluate(step);

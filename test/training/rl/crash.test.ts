@@ -47,7 +47,7 @@ async function killServer(): Promise<void> {
   await expect.poll(() => readRuntime(serverFolder).state, { timeout: 10_000 }).toBe("died");
 }
 
-const OF_THE_MACHINE = /^(time|rollouts\/reused)/;
+const OF_THE_MACHINE = /^(time|memory|rollouts\/reused)/;
 
 /** Everything of a run that must not depend on what happened to its processes. */
 function outcome(folder: string) {
