@@ -1,8 +1,9 @@
 /**
- * Two loops over bytes that the engine runs several times faster in WebAssembly than in JavaScript, assembled here by hand:
- * marking the bytes of a set (sixteen at a time) and hashing (XXH64). Everything else about reading is TypeScript.
+ * Loops over bytes that the engine runs several times faster in WebAssembly than in JavaScript, assembled here by hand:
+ * marking bytes (sixteen at a time), hashing (XXH64) and copying. Everything else about reading is TypeScript.
  *
- * What is marked is a byte of one set that is followed by a byte of another, for up to eight such pairs at once. A set has
+ * Marked are bytes at which a JSON string can stop or break: a quote, a backslash, a control character. And, if asked for, a
+ * byte of one set that is followed by a byte of another, for up to eight such pairs at once. A set has
  * two tables of sixteen bytes: a byte with low nibble l and high nibble h is in the set of pair p if bit p is set in both
  * `low[l]` and `high[h]` (the classification of Langdale and Lemire, "Parsing Gigabytes of JSON per Second", 2019). So a
  * set is all combinations of some low and some high nibbles.
@@ -48,12 +49,22 @@ declare const WebAssembly: {
   readonly Instance: new (module: object, imports: object) => { readonly exports: unknown };
 };
 
+/** Numbers are addresses in `memory`, or numbers of bytes. */
 export interface Kernels {
   readonly memory: Memory;
-  /** Writes a bit for each byte of [from, to) from `out` on, least significant first; whole sixteens, and one more byte is read. `tables`: where they lie. */
-  mark(from: number, to: number, out: number, tables: number): void;
+  /**
+   * Writes a bit for each byte of [from, to) from `stops` on, least significant first, where a string can stop; whole
+   * sixteens.
+   */
+  markStops(from: number, to: number, stops: number): void;
+  /** The same, and bits of the pairs of `tables` from `points` on; one more byte is read. */
+  mark(from: number, to: number, stops: number, points: number, tables: number): void;
   /** XXH64 of `length` bytes at `from`, as a signed number. */
   hash(from: number, length: number, seed: bigint): bigint;
+  /** The key of eight bytes at `key` becomes the XXH64 of `length` bytes at `from`, seeded with itself xor those at `kind`. */
+  fold(key: number, kind: number, from: number, length: number): void;
+  /** Copies to `to`; up to fifteen bytes more are read and written. */
+  copy(to: number, from: number, length: number): void;
 }
 
 const [I32, I64, V128, VOID] = [0x7f, 0x7e, 0x7b, 0x40];
@@ -93,22 +104,56 @@ const splat8 = (value: number): Code => code(int(value), simd(0x0f));
 const loopWhile = (condition: Code, body: Code): Code =>
   code([0x02, VOID, 0x03, VOID], condition, [0x45, 0x0d, 1], body, [0x0c, 0, 0x0b, 0x0b]);
 
-/** Locals: 0 from, 1 to, 2 out, 3 tables; vectors 4 to 7 the tables, 8 bytes. */
+const eq8 = (a: Code, b: Code): Code => code(a, b, simd(0x23));
+const ltU8 = (a: Code, b: Code): Code => code(a, b, simd(0x26));
+const orV128 = (a: Code, b: Code): Code => code(a, b, simd(0x50));
+const bits = (mask: Code): Code => code(mask, simd(0x64));
+const store16 = (at: Code, value: Code): Code => code(at, value, [0x3b, 0, 0]);
+const step32 = (local: number, by: number): Code => code(add32(get(local), int(by)), set(local));
+const isBelow = (a: Code, b: Code): Code => code(a, b, [0x49]);
+
+/** Bits of a vector in a local at which a string can stop. */
+const stopBits = (v: number): Code =>
+  bits(orV128(orV128(eq8(get(v), splat8(0x22)), eq8(get(v), splat8(0x5c))), ltU8(get(v), splat8(0x20))));
+
+/** Locals: 0 from, 1 to, 2 stops; 3 a vector of bytes. */
+function markStopsCode(): Code {
+  const body = code(loadV128(get(0)), set(3), store16(get(2), stopBits(3)), step32(0, 16), step32(2, 2));
+  return loopWhile(isBelow(get(0), get(1)), body);
+}
+
+/** Locals: 0 from, 1 to, 2 stops, 3 points, 4 tables; vectors 5 to 8 the tables, 9 bytes, 10 the bytes after them. */
 function markCode(): Code {
-  const classes = (offset: number, low: number, high: number): Code =>
-    code(
-      loadV128(get(0), offset),
-      set(8),
-      andV128(swizzle(get(low), andV128(get(8), splat8(15))), swizzle(get(high), code(get(8), int(4), simd(0x6d)))),
-    );
-  const isMember = code(andV128(classes(0, 4, 5), classes(1, 6, 7)), splat8(0), simd(0x24), simd(0x64));
+  const classes = (v: number, low: number, high: number): Code =>
+    andV128(swizzle(get(low), andV128(get(v), splat8(15))), swizzle(get(high), code(get(v), int(4), simd(0x6d))));
+  const isMember = bits(code(andV128(classes(9, 5, 6), classes(10, 7, 8)), splat8(0), simd(0x24)));
   return code(
-    ...[0, 1, 2, 3].map((i) => code(loadV128(get(3), i * 16), set(4 + i))),
+    ...[0, 1, 2, 3].map((i) => code(loadV128(get(4), i * 16), set(5 + i))),
     loopWhile(
-      code(get(0), get(1), [0x49]),
-      code(get(2), isMember, [0x3b, 0, 0], add32(get(0), int(16)), set(0), add32(get(2), int(2)), set(2)),
+      isBelow(get(0), get(1)),
+      code(
+        ...[0, 1].map((offset) => code(loadV128(get(0), offset), set(9 + offset))),
+        store16(get(2), stopBits(9)),
+        store16(get(3), isMember),
+        step32(0, 16),
+        step32(2, 2),
+        step32(3, 2),
+      ),
     ),
   );
+}
+
+/** Locals: 0 to, 1 from, 2 bytes left. */
+function copyCode(): Code {
+  const move = code(get(0), loadV128(get(1)), simd(0x0b, 0, 0));
+  const body = code(move, step32(0, 16), step32(1, 16), sub32(get(2), int(16)), set(2));
+  return loopWhile(code(get(2), int(0), [0x4a]), body);
+}
+
+/** Locals: 0 key, 1 kind, 2 from, 3 length. */
+function foldCode(hash: number): Code {
+  const seed = xor(load64(get(0)), load64(get(1)));
+  return code(get(0), get(2), get(3), seed, [0x10, hash], [0x37, 0, 0]);
 }
 
 const P1 = 0x9e3779b185ebca87n;
@@ -181,18 +226,38 @@ const text = (name: string): Code => sized([...Buffer.from(name)]);
 const functionType = (parameters: Code, results: Code): Code => [0x60, ...sized(parameters), ...sized(results)];
 const body = (locals: readonly Code[], content: Code): Code => sized([...vector(locals), ...content, 0x0b]);
 
+/** In the order of their numbers. */
+const FUNCTIONS: readonly { readonly name: string; readonly type: number; readonly body: Code }[] = [
+  { name: "markStops", type: 0, body: body([[1, V128]], markStopsCode()) },
+  { name: "mark", type: 1, body: body([[6, V128]], markCode()) },
+  { name: "hash", type: 2, body: body([[6, I64]], hashCode()) },
+  { name: "fold", type: 3, body: body([], foldCode(2)) },
+  { name: "copy", type: 0, body: body([], copyCode()) },
+];
+
 function assemble(): Uint8Array<ArrayBuffer> {
-  const types = [functionType([I32, I32, I32, I32], []), functionType([I32, I32, I64], [I64])];
+  const types = [
+    functionType([I32, I32, I32], []),
+    functionType([I32, I32, I32, I32, I32], []),
+    functionType([I32, I32, I64], [I64]),
+    functionType([I32, I32, I32, I32], []),
+  ];
   return Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
     ...section(1, types),
     ...section(2, [[...text("env"), ...text("memory"), 0x02, 0x00, 1]]),
-    ...section(3, [[0], [1]]),
-    ...section(7, [
-      [...text("mark"), 0x00, 0],
-      [...text("hash"), 0x00, 1],
-    ]),
-    ...section(10, [body([[5, V128]], markCode()), body([[6, I64]], hashCode())]),
+    ...section(
+      3,
+      FUNCTIONS.map(({ type }) => [type]),
+    ),
+    ...section(
+      7,
+      FUNCTIONS.map(({ name }, i) => [...text(name), 0x00, i]),
+    ),
+    ...section(
+      10,
+      FUNCTIONS.map((f) => f.body),
+    ),
   ]);
 }
 

@@ -37,12 +37,7 @@ export function kindOf({ content: _content, ...rest }: Message): Key {
 /** The key of a conversation that goes on with a message. `content`: what JSON.stringify gives for it. */
 export function extendedKey(before: Key, kind: Key, content: string): Key {
   scratch.encode(content);
-  return foldKey(before, kind, scratch, 1, scratch.length - 1);
-}
-
-/** The same, of content that stands as canonical JSON in bytes [start, end), quotes not among them. */
-export function foldKey(before: Key, kind: Key, marked: MarkedBytes, start: number, end: number): Key {
-  return marked.hash(start, end, before ^ kind);
+  return scratch.hash(1, scratch.length - 1, before ^ kind);
 }
 
 /** Keys of a conversation and of its beginnings. */
@@ -54,6 +49,36 @@ export function conversationKeys(messages: readonly Message[]): ConversationKeys
     if (message.role === "assistant" && i < messages.length - 1) beginnings.push(key);
   }
   return { whole: key, beginnings };
+}
+
+/** Keys as they come, in one typed array of words: numbers are kept faster than bigints. */
+export class KeyList {
+  #words = new Uint32Array(256);
+  #length = 0;
+
+  get length(): number {
+    return this.#length / 2;
+  }
+
+  add(key: Key): void {
+    this.addWords(Number(BigInt.asUintN(32, key)), Number(BigInt.asUintN(32, key >> 32n)));
+  }
+
+  addWords(low: number, high: number): void {
+    if (this.#length === this.#words.length) {
+      const more = new Uint32Array(this.#words.length * 2);
+      more.set(this.#words);
+      this.#words = more;
+    }
+    this.#words[this.#length] = low;
+    this.#words[this.#length + 1] = high;
+    this.#length += 2;
+  }
+
+  /** All of them, in memory of their own. */
+  take(): BigUint64Array<ArrayBuffer> {
+    return new BigUint64Array(this.#words.slice(0, this.#length).buffer);
+  }
 }
 
 /** A number in [0, 1) that depends on a conversation's beginning alone, up to its first question. */
@@ -72,9 +97,14 @@ const SMALLEST = 1 << 12;
  * an empty slot, so that key has a flag of its own.
  */
 export class KeySet {
-  #words = new Uint32Array(2 * SMALLEST);
+  #words: Uint32Array;
   #size = 0;
   #hasZero = false;
+
+  /** `expected`: so many keys need no growing. */
+  constructor(expected = 0) {
+    this.#words = new Uint32Array(2 * Math.max(SMALLEST, 2 ** Math.ceil(Math.log2((expected * 4) / 3 + 2))));
+  }
 
   /** Whether the key is new. */
   add(key: Key): boolean {

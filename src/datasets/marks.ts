@@ -2,20 +2,13 @@
  * Bytes in the kernels' memory with marks on those that matter: where a string can stop, and where something to redact
  * may be. What lies between two marks is passed over without being looked at.
  */
-import { type Kernels, openKernels, pairTables, TABLE_BYTES } from "./kernels.ts";
+import { type Kernels, openKernels } from "./kernels.ts";
 
 const PAGE = 1 << 16;
-/** Room after the bytes, which kernels and readers may look into. */
-const PAD = 64;
-const TABLES = 2 * TABLE_BYTES;
-
-/** What ends or breaks a run of plain characters in a JSON string: a quote, a backslash, a control character. */
-const ALL = Array.from({ length: 16 }, (_, i) => i);
-const STOPS = pairTables([
-  { byte: { low: [2], high: [2] }, next: "any" },
-  { byte: { low: [12], high: [5] }, next: "any" },
-  { byte: { low: ALL, high: [0, 1] }, next: "any" },
-]);
+/** Room after bytes, which kernels and readers may look into. */
+export const PAD = 64;
+/** Memory before the bytes: tables, then what `SpanMemory` keeps there. */
+export const FIRST_BYTE = 512;
 
 export class MarkedBytes {
   /** The bytes; beyond `length` there is room. Good until the next `take` or `encode`. */
@@ -25,7 +18,9 @@ export class MarkedBytes {
   stops = new Uint32Array(0);
   /** The same for the pairs that were given; empty without. */
   points = new Uint32Array(0);
-  readonly #kernels: Kernels = openKernels();
+  protected readonly kernels: Kernels = openKernels();
+  /** Address after bytes and marks. */
+  protected rest = FIRST_BYTE;
   readonly #pairs: Uint8Array | undefined;
   #capacity = 0;
 
@@ -47,48 +42,43 @@ export class MarkedBytes {
     this.#mark(this.bytes.write(text, 0));
   }
 
-  /** Makes room for so many bytes, of which there are none yet; `append` adds to them without marks. */
-  clear(room: number): void {
-    this.#reserve(room);
-    this.length = 0;
-  }
-
-  append(source: Uint8Array, start: number, end: number): void {
-    this.bytes.set(source.subarray(start, end), this.length);
-    this.length += end - start;
-  }
-
-  /** At most three bytes for each UTF-16 unit. */
-  appendText(text: string): void {
-    this.length += this.bytes.write(text, this.length);
-  }
-
   /** XXH64 of bytes [start, end). */
   hash(start: number, end: number, seed: bigint): bigint {
-    return this.#kernels.hash(TABLES + start, end - start, seed);
+    return this.kernels.hash(FIRST_BYTE + start, end - start, seed);
   }
 
   #mark(length: number): void {
     this.length = length;
-    const first = TABLES + this.#capacity + PAD;
-    this.#kernels.mark(TABLES, TABLES + length, first, 0);
-    if (this.#pairs) this.#kernels.mark(TABLES, TABLES + length, first + this.#capacity / 8 + PAD, TABLE_BYTES);
+    const [from, to] = [FIRST_BYTE, FIRST_BYTE + length];
+    const stops = FIRST_BYTE + this.#capacity + PAD;
+    if (this.#pairs) this.kernels.mark(from, to, stops, stops + this.#capacity / 8 + PAD, 0);
+    else this.kernels.markStops(from, to, stops);
   }
 
   #reserve(count: number): void {
     if (count <= this.#capacity && this.#capacity > 0) return;
     const capacity = Math.max(PAGE, 2 ** Math.ceil(Math.log2(count + 1)));
-    const needed = TABLES + capacity + PAD + (capacity / 8 + PAD) * 2;
-    const { memory } = this.#kernels;
-    memory.grow(Math.max(0, Math.ceil((needed - memory.buffer.byteLength) / PAGE)));
     this.#capacity = capacity;
-    const first = TABLES + capacity + PAD;
-    this.bytes = Buffer.from(memory.buffer, TABLES, capacity + PAD);
-    this.stops = new Uint32Array(memory.buffer, first, capacity / 32 + 1);
-    if (this.#pairs) this.points = new Uint32Array(memory.buffer, first + capacity / 8 + PAD, capacity / 32 + 1);
-    const tables = new Uint8Array(memory.buffer, 0, TABLES);
-    tables.set(STOPS);
-    if (this.#pairs) tables.set(this.#pairs, TABLE_BYTES);
+    this.rest = FIRST_BYTE + capacity + PAD + (capacity / 8 + PAD) * 2;
+    this.grow(this.rest);
+  }
+
+  /** Makes the memory as large as that. */
+  protected grow(size: number): void {
+    const { memory } = this.kernels;
+    memory.grow(Math.max(0, Math.ceil((size - memory.buffer.byteLength) / PAGE)));
+    this.view(memory.buffer);
+  }
+
+  /** Looks at memory that has grown; what looked at it before sees nothing any more. */
+  protected view(memory: ArrayBuffer): void {
+    const capacity = this.#capacity;
+    const first = FIRST_BYTE + capacity + PAD;
+    this.bytes = Buffer.from(memory, FIRST_BYTE, capacity + PAD);
+    this.stops = new Uint32Array(memory, first, capacity / 32 + 1);
+    if (!this.#pairs) return;
+    this.points = new Uint32Array(memory, first + capacity / 8 + PAD, capacity / 32 + 1);
+    new Uint8Array(memory).set(this.#pairs);
   }
 }
 

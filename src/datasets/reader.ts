@@ -5,7 +5,7 @@ import type { Block } from "./blocks.ts";
 import { excerptAt } from "./excerpt.ts";
 import { jsonFault } from "./fault.ts";
 import type { Candidate, Format, FormatOptions, Half } from "./format.ts";
-import { type ConversationKeys, conversationKeys, splitPoint } from "./keys.ts";
+import { type ConversationKeys, conversationKeys, type KeyList, splitPoint } from "./keys.ts";
 import { DEFAULT_LINE_BYTES, DEFAULT_TEST_SHARE, formatOptions, needsKeys, type ReadPlan } from "./options.ts";
 import { Redactor, SurvivedError } from "./redact.ts";
 import { formatNamed } from "./registry.ts";
@@ -23,9 +23,11 @@ export interface ReadRow {
 }
 
 export interface RowSink {
-  /** Where rows may be written to directly; `written` must follow. */
-  readonly out: RowBuffer;
-  written(line: number, keys: ConversationKeys | undefined): void;
+  /** Keys of rows, by row, and of their beginnings. */
+  readonly wholes: KeyList;
+  readonly beginnings: KeyList;
+  /** A row was written to `LineReader.rows`, its keys to the lists. */
+  written(line: number): void;
   /** Whether no more rows are wanted. */
   isFull(): boolean;
   row(line: number, row: ReadRow): void;
@@ -72,6 +74,11 @@ export class LineReader {
     return new LineReader(plan, await tokenCounter(plan));
   }
 
+  /** Where rows of blocks are written to; undefined where that can be anywhere. */
+  get rows(): RowBuffer | undefined {
+    return this.#spans?.rows;
+  }
+
   /** Places that a tally keeps for each reason; undefined for the usual few. */
   get mostPlaces(): number | undefined {
     return this.#plan.reportsAll ? Number.POSITIVE_INFINITY : undefined;
@@ -102,14 +109,14 @@ export class LineReader {
   #span(line: number, start: number, end: number, tally: BlockTally, sink: RowSink): boolean {
     if (!this.#spans || end - start > this.#maxLineBytes) return false;
     try {
-      const row = this.#spans.line(start, end, sink.out, tally.redacted);
+      const row = this.#spans.line(start, end, sink, tally.redacted);
       if (!row) return false;
       tally.lines += 1;
       tally.toolTurns += row.toolTurns;
       if (row.rejected) tally.reject(row.rejected, () => ({ line, column: 1 }));
       else {
         tally.emptyTurns += row.emptyTurns;
-        sink.written(line, row.keys);
+        sink.written(line);
       }
       return true;
     } catch (error) {

@@ -51,9 +51,19 @@ function compile(source: string): RegExp {
   return pattern;
 }
 
+type UniformDetector = { readonly [K in keyof Detector]-?: Detector[K] | undefined } & Pick<
+  Detector,
+  "type" | "suspect" | "pattern"
+>;
+
+/** All of one shape, for which the engine makes one piece of code. */
+const uniform = ({ type, suspect, pattern, anchor, accepts, hasPrefix, same }: Detector): UniformDetector => {
+  return { type, suspect, pattern, anchor, accepts, hasPrefix, same };
+};
+
 /** Redacts one conversation after another: `begin`, then each of its texts, then `leftovers`. */
 export class Redactor {
-  readonly #detectors: readonly Detector[];
+  readonly #detectors: readonly UniformDetector[];
   readonly #suspicion = new Suspicion();
   /** Of texts that are looked at once more, while the windows of the line are still needed. */
   readonly #secondSuspicion = new Suspicion();
@@ -70,7 +80,7 @@ export class Redactor {
 
   constructor(options: RedactOptions) {
     const own = ownDetectors(options);
-    this.#detectors = [...own, ...DETECTORS];
+    this.#detectors = [...own, ...DETECTORS].map(uniform);
     this.#always = own.length > 0 ? SUSPECT.own : 0;
   }
 
@@ -186,7 +196,7 @@ export class Redactor {
 
 type Placeholder = (type: string, value: string) => string;
 
-function replaceAll(text: string, detector: Detector, placeholder: Placeholder): string {
+function replaceAll(text: string, detector: UniformDetector, placeholder: Placeholder): string {
   const { type, pattern, anchor, accepts, hasPrefix, same } = detector;
   let result = "";
   let copied = 0;

@@ -2,22 +2,15 @@
 const FIRST_BYTES = 1 << 16;
 
 export class RowBuffer {
+  /** Bytes that are written. */
+  length = 0;
   #bytes: Buffer;
-  #length = 0;
+  readonly #grow: ((bytes: number) => void) | undefined;
 
-  constructor(size = FIRST_BYTES) {
+  /** `grow`: makes room in memory that is somebody else's, and tells so by `stand`. */
+  constructor(size = FIRST_BYTES, grow?: (bytes: number) => void) {
     this.#bytes = Buffer.allocUnsafeSlow(size);
-  }
-
-  text(text: string): void {
-    // No UTF-16 unit takes more than three bytes.
-    this.#reserve(text.length * 3);
-    this.#length += this.#bytes.write(text, this.#length);
-  }
-
-  ascii(text: string): void {
-    this.#reserve(text.length);
-    this.#length += this.#bytes.write(text, this.#length, "latin1");
+    this.#grow = grow;
   }
 
   /** Over memory that was used before. */
@@ -27,29 +20,42 @@ export class RowBuffer {
     return made;
   }
 
-  /** A few bytes, for which a call out of JavaScript takes longer than a loop. */
-  short(bytes: Uint8Array): void {
-    this.#reserve(bytes.length);
-    const [into, at] = [this.#bytes, this.#length];
-    for (let i = 0; i < bytes.length; i += 1) into[at + i] = bytes[i] as number;
-    this.#length = at + bytes.length;
+  /** Where the bytes are from now on. */
+  stand(bytes: Buffer): void {
+    this.#bytes = bytes;
   }
 
-  /** Bytes [start, end) of `source`. */
-  copy(source: Buffer, start: number, end: number): void {
-    this.#reserve(end - start);
-    this.#length += source.copy(this.#bytes, this.#length, start, end);
+  text(text: string): void {
+    // No UTF-16 unit takes more than three bytes.
+    this.reserve(text.length * 3);
+    this.length += this.#bytes.write(text, this.length);
   }
 
-  /** All that was written. The memory is the caller's: it is no part of a pool. */
-  take(): Buffer {
-    return this.#bytes.subarray(0, this.#length);
+  byte(byte: number): void {
+    this.reserve(1);
+    this.#bytes[this.length] = byte;
+    this.length += 1;
   }
 
-  #reserve(count: number): void {
-    if (this.#length + count <= this.#bytes.length) return;
-    const larger = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, this.#length + count));
-    this.#bytes.copy(larger, 0, 0, this.#length);
-    this.#bytes = larger;
+  /** All that was written, in memory that is the caller's: `spare` where that is given and large enough. What comes next begins anew. */
+  take(spare?: ArrayBuffer): Buffer {
+    const { length } = this;
+    this.length = 0;
+    if (!this.#grow) return this.#bytes.subarray(0, length);
+    const rows = spare && spare.byteLength >= length ? Buffer.from(spare, 0, length) : Buffer.allocUnsafeSlow(length);
+    this.#bytes.copy(rows, 0, 0, length);
+    return rows;
+  }
+
+  /** Room for so many bytes more. */
+  reserve(count: number): void {
+    if (this.length + count <= this.#bytes.length) return;
+    const size = Math.max(this.#bytes.length * 2, this.length + count);
+    if (this.#grow) this.#grow(size);
+    else {
+      const larger = Buffer.allocUnsafeSlow(size);
+      this.#bytes.copy(larger, 0, 0, this.length);
+      this.#bytes = larger;
+    }
   }
 }

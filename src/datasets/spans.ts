@@ -4,8 +4,8 @@
  * counted or refused, is left to the formats. What it writes is byte for byte what they would (test/datasets/spans.test.ts).
  */
 import { SpanConditions } from "./conditions.ts";
-import { type ConversationKeys, extendedKey, foldKey, type Key, kindOf, pointOf } from "./keys.ts";
-import { MarkedBytes, nextMark } from "./marks.ts";
+import { type KeyList, kindOf } from "./keys.ts";
+import { nextMark } from "./marks.ts";
 import { DEFAULT_TEST_SHARE, needsKeys, type ReadPlan } from "./options.ts";
 import { POINTS, WINDOW, WITHIN_WORDS } from "./redact/suspicion.ts";
 import type { RedactionCounts } from "./redact.ts";
@@ -13,12 +13,12 @@ import { type Redactor, SurvivedError } from "./redact.ts";
 import { type RejectedRow, skipped } from "./row.ts";
 import type { RowBuffer } from "./rowbuffer.ts";
 import { Scanner } from "./scanner.ts";
+import { SpanMemory } from "./spanmemory.ts";
 import type { Condition } from "./where.ts";
 
 export interface SpanRow {
   readonly emptyTurns: number;
   readonly toolTurns: number;
-  readonly keys: ConversationKeys | undefined;
   /** Why there is no row, though the line was read. */
   readonly rejected: RejectedRow | undefined;
 }
@@ -37,8 +37,8 @@ const TOOLS_BODY = "tools functions";
 interface Role {
   readonly name: string;
   readonly role: string;
-  readonly kind: Key;
-  readonly opening: Buffer;
+  /** Number of its kind and of its opening in `SpanMemory`. */
+  readonly place: number;
 }
 
 const ROLES: readonly Role[] = [
@@ -48,15 +48,12 @@ const ROLES: readonly Role[] = [
   ["tool", "tool"],
   ["developer", "system"],
   ["function", "tool"],
-].map(([name = "", role = ""]) => {
-  return { name, role, kind: kindOf({ role }), opening: Buffer.from(`{"role":"${role}","content":`) };
-});
-const [ROW_START, ROW_END, TURN_END, COMMA] = ['{"messages":[', "]}\n", "}", ","].map((t) => Buffer.from(t)) as [
-  Buffer,
-  Buffer,
-  Buffer,
-  Buffer,
-];
+].map(([name = "", role = ""], place) => ({ name, role, place }));
+const KINDS = ROLES.map(({ role }) => kindOf({ role }));
+const OPENINGS = ROLES.map(({ role }) => `,{"role":"${role}","content":`);
+const [ROW_START, ROW_END] = [ROLES.length, ROLES.length + 1];
+const PIECES = [...OPENINGS, '{"messages":[', "]}\n"];
+const CLOSE_BRACE = 0x7d;
 /** First bytes of what is white space beyond ASCII, from U+0085 to U+FEFF; not all that begins with them is. */
 const SPACE_LEADS = new Set([0xc2, 0xe1, 0xe2, 0xe3, 0xef]);
 const OTHER_SIDE = skipped("on the other side of the split");
@@ -86,17 +83,15 @@ interface Turn {
   readonly isCanonical: boolean;
 }
 
-/** Content between its quotes, as canonical JSON. */
-interface Span {
-  readonly marked: MarkedBytes;
-  readonly start: number;
-  readonly stop: number;
+/** Where keys go. */
+interface KeySink {
+  readonly wholes: KeyList;
+  readonly beginnings: KeyList;
 }
 
 export class SpanReader {
   readonly #scanner = new Scanner();
-  readonly #marked: MarkedBytes;
-  readonly #scratch: MarkedBytes;
+  readonly #memory: SpanMemory;
   readonly #isOpenai: boolean;
   readonly #keepsTools: boolean;
   readonly #others: Names;
@@ -131,8 +126,7 @@ export class SpanReader {
     this.#redactor = redactor;
     this.#conditions = conditions;
     this.#split = split && { isTest: split === "test", share: test_share ?? DEFAULT_TEST_SHARE };
-    this.#marked = new MarkedBytes(redactor && POINTS);
-    this.#scratch = new MarkedBytes();
+    this.#memory = new SpanMemory(redactor && POINTS, KINDS, PIECES);
   }
 
   /** Undefined where the plan asks for more than spans can tell. */
@@ -144,43 +138,49 @@ export class SpanReader {
     return conditions.length > 0 && !onSpans ? undefined : new SpanReader(plan, redactor, onSpans);
   }
 
+  /** Where rows are written to. */
+  get rows(): RowBuffer {
+    return this.#memory.rows;
+  }
+
   /** The block that the next lines are in. */
   take(bytes: Buffer): void {
-    this.#marked.take(bytes);
+    this.#memory.take(bytes);
   }
 
   /**
    * Writes the row of the line at bytes [start, end) of the block, with its newline; undefined, and nothing written, where
    * it cannot. Throws `SurvivedError` for what redaction left.
    */
-  line(start: number, end: number, out: RowBuffer, redacted: RedactionCounts): SpanRow | undefined {
+  line(start: number, end: number, keys: KeySink, redacted: RedactionCounts): SpanRow | undefined {
     this.#prompt = undefined;
     this.#answer = undefined;
     this.#emptyTurns = 0;
     this.#toolTurns = 0;
     this.#conditions?.begin();
     const scanner = this.#scanner;
-    scanner.begin(this.#marked, start, end);
+    scanner.begin(this.#memory, start, end);
     if (!scanner.object(this.#topMember) || !scanner.isDone() || !this.#prompt) return undefined;
-    if (this.#conditions && !this.#conditions.hold(this.#marked.bytes))
-      return { emptyTurns: 0, toolTurns: 0, keys: undefined, rejected: UNMET };
+    if (this.#conditions && !this.#conditions.hold(this.#memory.bytes))
+      return { emptyTurns: 0, toolTurns: 0, rejected: UNMET };
     const turns: Turn[] = this.#prompt;
     if (this.#answer) for (const turn of this.#answer as readonly Turn[]) turns.push(turn);
     if (turns.length < this.#minMessages || turns.at(-1)?.role.role !== "assistant") return undefined;
-    if (this.#split && !this.#isOnSide(turns)) return this.#row(undefined, OTHER_SIDE);
-    return this.#row(this.#write(turns, out, redacted), undefined);
+    if (this.#split && !this.#isOnSide(turns)) return this.#row(OTHER_SIDE);
+    this.#write(turns, keys, redacted);
+    return this.#row(undefined);
   }
 
   /** Always of the same shape. */
-  #row(keys: ConversationKeys | undefined, rejected: RejectedRow | undefined): SpanRow {
-    return { emptyTurns: this.#emptyTurns, toolTurns: this.#toolTurns, keys, rejected };
+  #row(rejected: RejectedRow | undefined): SpanRow {
+    return { emptyTurns: this.#emptyTurns, toolTurns: this.#toolTurns, rejected };
   }
 
   readonly #topMember = (): boolean => {
     const { at } = this.#scanner;
-    const wanted = this.#conditions?.wantedTop(this.#scanner);
+    const wanted = this.#conditions ? this.#conditions.wantedTop(this.#scanner) : -1;
     const isRead = this.#top();
-    if (wanted !== undefined && isRead) this.#conditions?.found(wanted, at, this.#scanner.at);
+    if (wanted >= 0 && isRead) this.#conditions?.found(wanted, at, this.#scanner.at);
     return isRead;
   };
 
@@ -198,10 +198,10 @@ export class SpanReader {
 
   readonly #requestMember = (): boolean => {
     const { at } = this.#scanner;
-    const wanted = this.#conditions?.wantedInRequest(this.#scanner);
+    const wanted = this.#conditions ? this.#conditions.wantedInRequest(this.#scanner) : -1;
     const isPrompt = this.#isOpenai && this.#scanner.is("messages");
     const isRead = isPrompt ? this.#promptHere() : this.#other(this.#bodyOthers);
-    if (wanted !== undefined && isRead) this.#conditions?.foundInRequest(wanted, at, this.#scanner.at);
+    if (wanted >= 0 && isRead) this.#conditions?.found(wanted, at, this.#scanner.at);
     return isRead;
   };
 
@@ -296,7 +296,7 @@ export class SpanReader {
 
   /** Whether a text surely is not blank: after spaces, something begins that is no white space. */
   #saysSomething(start: number, stop: number): boolean {
-    const { bytes } = this.#marked;
+    const { bytes } = this.#memory;
     let at = start;
     while (at < stop && bytes[at] === 0x20) at += 1;
     if (at >= stop) return false;
@@ -308,68 +308,66 @@ export class SpanReader {
 
   /** The text whose canonical JSON stands in bytes [start, stop). */
   #textOf(start: number, stop: number): string {
-    const { bytes, stops } = this.#marked;
+    const { bytes, stops } = this.#memory;
     // Without an escape in it, a string is its own text.
     if (nextMark(stops, start, stop) === stop) return bytes.toString("utf8", start, stop);
     return JSON.parse(`"${bytes.toString("utf8", start, stop)}"`) as string;
   }
 
   #isOnSide(turns: readonly Turn[]): boolean {
-    const question = turns.findIndex(({ role }) => role.role === "user");
-    let key: Key = 0n;
-    for (const turn of turns.slice(0, question < 0 ? 1 : question + 1))
-      key = this.#folded(key, turn, turn.isCanonical ? undefined : JSON.stringify(this.#textOf(turn.start, turn.stop)));
-    return pointOf(key) < (this.#split?.share as number) === this.#split?.isTest;
-  }
-
-  #folded(key: Key, { role, start, stop }: Turn, literal: string | undefined): Key {
-    return literal === undefined
-      ? foldKey(key, role.kind, this.#marked, start, stop)
-      : extendedKey(key, role.kind, literal);
-  }
-
-  #write(turns: readonly Turn[], out: RowBuffer, redacted: RedactionCounts): ConversationKeys | undefined {
-    const beginnings: Key[] = [];
-    let key: Key = 0n;
-    this.#redactor?.begin(redacted);
-    out.short(ROW_START);
-    for (const [i, turn] of turns.entries()) {
-      const { kind, opening, role } = turn.role;
-      const { marked, start, stop } = this.#contentOf(turn);
-      if (i > 0) out.short(COMMA);
-      out.short(opening);
-      out.copy(marked.bytes, start - 1, stop + 1);
-      out.short(TURN_END);
-      if (!this.#needsKeys) continue;
-      key = foldKey(key, kind, marked, start, stop);
-      if (role === "assistant" && i < turns.length - 1) beginnings.push(key);
+    const memory = this.#memory;
+    memory.clearKey();
+    for (const turn of beginningOf(turns)) {
+      const { role, start, stop } = turn;
+      if (turn.isCanonical) memory.fold(role.place, start, stop);
+      else memory.foldLiteral(role.place, JSON.stringify(this.#textOf(start, stop)));
     }
-    out.short(ROW_END);
-    const left = this.#redactor?.leftovers() ?? [];
-    if (left.length > 0) throw new SurvivedError(left);
-    return this.#needsKeys ? { whole: key, beginnings } : undefined;
+    return memory.keyPoint() < (this.#split?.share as number) === this.#split?.isTest;
   }
 
-  /** Where the turn's content stands as it is to be written, between its quotes: on the line, or made anew. */
-  #contentOf(turn: Turn): Span {
+  #write(turns: readonly Turn[], keys: KeySink, redacted: RedactionCounts): void {
+    const memory = this.#memory;
+    const { rows } = memory;
+    this.#redactor?.begin(redacted);
+    memory.clearKey();
+    memory.piece(ROW_START);
+    for (let i = 0; i < turns.length; i += 1) {
+      const turn = turns[i] as Turn;
+      const { place, role } = turn.role;
+      memory.piece(place, i === 0 ? 1 : 0);
+      const start = rows.length;
+      this.#writeContent(turn);
+      const end = rows.length;
+      rows.byte(CLOSE_BRACE);
+      if (!this.#needsKeys) continue;
+      memory.foldRows(place, start + 1, end - 1);
+      if (role === "assistant" && i < turns.length - 1) memory.keep(keys.beginnings);
+    }
+    memory.piece(ROW_END);
+    const left = this.#redactor?.leftovers();
+    if (left && left.length > 0) throw new SurvivedError(left);
+    if (this.#needsKeys) memory.keep(keys.wholes);
+  }
+
+  /** The turn's content with its quotes, as it stands on the line or made anew. */
+  #writeContent(turn: Turn): void {
     const { start, stop, isCanonical } = turn;
-    const onLine = { marked: this.#marked, start, stop };
+    const memory = this.#memory;
     const redactor = this.#redactor;
-    const suspicion = isCanonical ? (redactor?.suspicion(this.#marked, start, stop) ?? 0) : 0;
-    if (isCanonical && suspicion === 0) return onLine;
-    if (redactor && isCanonical && (suspicion & ~WITHIN_WORDS) === 0)
-      return this.#redactedInWindows(redactor, turn) ?? onLine;
-    const text = this.#textOf(start, stop);
-    const clean = redactor ? redactor.text(text, isCanonical ? suspicion : undefined) : text;
-    if (clean === text && isCanonical) return onLine;
-    const literal = JSON.stringify(clean);
-    this.#scratch.clear(literal.length * 3);
-    this.#scratch.appendText(literal);
-    return { marked: this.#scratch, start: 1, stop: this.#scratch.length - 1 };
+    const suspicion = isCanonical && redactor ? redactor.suspicion(memory, start, stop) : 0;
+    if (isCanonical && suspicion === 0) memory.span(start - 1, stop + 1);
+    else if (redactor && isCanonical && (suspicion & ~WITHIN_WORDS) === 0) this.#writeRedacted(redactor, turn);
+    else {
+      const text = this.#textOf(start, stop);
+      const clean = redactor ? redactor.text(text, isCanonical ? suspicion : undefined) : text;
+      if (clean === text && isCanonical) memory.span(start - 1, stop + 1);
+      else memory.rows.text(JSON.stringify(clean));
+    }
   }
 
-  /** Puts content together from what lies between windows and what redaction makes of them; undefined where that changes nothing. */
-  #redactedInWindows(redactor: Redactor, { start, stop }: Turn): Span | undefined {
+  /** Puts content together from what lies between windows and what redaction makes of them. */
+  #writeRedacted(redactor: Redactor, { start, stop }: Turn): void {
+    const memory = this.#memory;
     const { windows, windowsEnd } = redactor.lastSuspicion;
     const given: string[] = [];
     const suspicions: number[] = [];
@@ -377,29 +375,25 @@ export class SpanReader {
       given.push(this.#textOf(windows[i] as number, windows[i + 1] as number));
       suspicions.push(windows[i + 2] as number);
     }
-    const pieces = [...given];
-    if (!redactor.pieces(pieces, suspicions)) return undefined;
-    const { bytes, stops } = this.#marked;
-    const scratch = this.#scratch;
-    let room = stop - start + 2;
-    for (let i = 0; i < pieces.length; i += 1) {
-      if (pieces[i] === given[i]) continue;
-      // Placeholders need no escapes: where there were none, there are none.
-      const isPlain =
-        nextMark(stops, windows[WINDOW * i] as number, windows[WINDOW * i + 1] as number) === windows[WINDOW * i + 1];
-      if (!isPlain) pieces[i] = JSON.stringify(pieces[i]).slice(1, -1);
-      room += (pieces[i] as string).length * 3;
-    }
-    scratch.clear(room);
+    const pieces = given.slice();
     let copied = start - 1;
-    for (let i = 0; i < pieces.length; i += 1) {
-      // What did not change is among what is copied.
-      if (pieces[i] === given[i]) continue;
-      scratch.append(bytes, copied, windows[WINDOW * i] as number);
-      scratch.appendText(pieces[i] as string);
-      copied = windows[WINDOW * i + 1] as number;
-    }
-    scratch.append(bytes, copied, stop + 1);
-    return { marked: scratch, start: 1, stop: scratch.length - 1 };
+    if (redactor.pieces(pieces, suspicions))
+      for (let i = 0; i < pieces.length; i += 1) {
+        // What did not change is among what is copied.
+        if (pieces[i] === given[i]) continue;
+        const [from, to] = [windows[WINDOW * i] as number, windows[WINDOW * i + 1] as number];
+        memory.span(copied, from);
+        // Placeholders need no escapes: where there were none, there are none.
+        const isPlain = nextMark(memory.stops, from, to) === to;
+        memory.rows.text(isPlain ? (pieces[i] as string) : JSON.stringify(pieces[i]).slice(1, -1));
+        copied = to;
+      }
+    memory.span(copied, stop + 1);
   }
+}
+
+/** Up to the first question; the first turn where there is none. */
+function beginningOf(turns: readonly Turn[]): readonly Turn[] {
+  for (let i = 0; i < turns.length; i += 1) if (turns[i]?.role.role === "user") return turns.slice(0, i + 1);
+  return turns.slice(0, 1);
 }

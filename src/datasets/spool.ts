@@ -154,13 +154,13 @@ export class Spool {
 
   /** Compares the rows whose keys are in one of so many parts. */
   #compare(fates: Uint8Array, part: number, parts: number): void {
-    const beginnings = new KeySet();
+    const beginnings = new KeySet(Math.ceil(this.#beginnings.size / 8 / parts));
     for (const chunk of this.#beginnings.chunks()) {
       const words = wordsOf(chunk);
       for (let i = 0; i < words.length; i += 2)
         if ((words[i + 1] as number) % parts === part) beginnings.addWords(words[i] as number, words[i + 1] as number);
     }
-    const seen = new KeySet();
+    const seen = new KeySet(Math.ceil(this.#count / parts));
     for (const { batch, row, words } of this.#stretches()) {
       if (batch.dedupe === "none") continue;
       for (let i = 0; i * WORDS < words.length; i += 1) {

@@ -1,10 +1,12 @@
 /** A block of lines as work for a thread: what goes in, what comes back, and the doing of it. All of it plain data. */
 import type { Block } from "./blocks.ts";
 import type { Half } from "./format.ts";
-import type { ConversationKeys, RowKeys } from "./keys.ts";
+import { KeyList, type RowKeys } from "./keys.ts";
 import type { LineReader, RowSink } from "./reader.ts";
 import { RowBuffer } from "./rowbuffer.ts";
 import { BlockTally } from "./tally.ts";
+
+const NEWLINE = 10;
 
 /** A half and its line, from the block's first. */
 export interface PlacedHalf {
@@ -42,41 +44,43 @@ export function readBlock(
   block: Block,
   { from = 0, mostRows = Number.POSITIVE_INFINITY, spare }: ReadOptions = {},
 ): BlockResult {
-  const out = spare ? RowBuffer.over(spare) : new RowBuffer(block.bytes.length);
-  return collect(reader, (tally, sink) => reader.block(block, tally, sink, from), mostRows, out);
+  const read: ReadingStep = (tally, sink) => reader.block(block, tally, sink, from);
+  if (reader.rows) return collect(reader, read, mostRows, reader.rows, spare);
+  return collect(reader, read, mostRows, spare ? RowBuffer.over(spare) : new RowBuffer(block.bytes.length));
 }
 
-/** Runs a reading step and gathers what it gave. */
+type ReadingStep = (tally: BlockTally, sink: RowSink) => { readonly lines: number; readonly end: number };
+
+/** Runs a reading step and gathers what it gave. `out` is where rows are written to, `spare` what they may be taken from it in. */
 export function collect(
   { mostPlaces }: LineReader,
-  step: (tally: BlockTally, sink: RowSink) => { readonly lines: number; readonly end: number },
+  step: ReadingStep,
   mostRows = Number.POSITIVE_INFINITY,
   out = new RowBuffer(),
+  spare?: ArrayBuffer,
 ): BlockResult {
   const tally = new BlockTally(mostPlaces);
   const rowLines: number[] = [];
-  const wholes: bigint[] = [];
-  const beginnings: bigint[] = [];
+  const [wholes, beginnings] = [new KeyList(), new KeyList()];
   const halves: PlacedHalf[] = [];
-  const written = (line: number, found: ConversationKeys | undefined): void => {
-    rowLines.push(line);
-    if (!found) return;
-    wholes.push(found.whole);
-    for (const key of found.beginnings) beginnings.push(key);
-  };
+  // A block that failed before may have left something.
+  out.length = 0;
   const { lines, end } = step(tally, {
-    out,
-    written,
+    wholes,
+    beginnings,
+    written: (line) => rowLines.push(line),
     isFull: () => rowLines.length >= mostRows,
     row: (line, row) => {
       out.text(row.text);
-      out.ascii("\n");
-      written(line, row.keys);
+      out.byte(NEWLINE);
+      rowLines.push(line);
+      if (!row.keys) return;
+      wholes.add(row.keys.whole);
+      for (const key of row.keys.beginnings) beginnings.add(key);
     },
     half: (line, half) => halves.push({ half, line }),
   });
-  const keys =
-    wholes.length > 0 ? { wholes: new BigUint64Array(wholes), beginnings: new BigUint64Array(beginnings) } : undefined;
+  const keys = wholes.length > 0 ? { wholes: wholes.take(), beginnings: beginnings.take() } : undefined;
   const rowCount = rowLines.length;
-  return { rows: out.take(), rowCount, rowLines: new Uint32Array(rowLines), keys, halves, lines, end, tally };
+  return { rows: out.take(spare), rowCount, rowLines: new Uint32Array(rowLines), keys, halves, lines, end, tally };
 }

@@ -2,7 +2,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pairTables } from "../../src/datasets/kernels.ts";
+import { conversationKeys, KeyList, kindOf, splitPoint } from "../../src/datasets/keys.ts";
 import { MarkedBytes, nextMark } from "../../src/datasets/marks.ts";
+import { SpanMemory } from "../../src/datasets/spanmemory.ts";
 
 const marked = new MarkedBytes(pairTables([{ byte: { low: [1, 2], high: [6] }, next: { low: [3], high: [6] } }]));
 
@@ -47,4 +49,49 @@ test("memory grows for what is larger", () => {
   large[large.length - 1] = 0x22;
   marked.take(large);
   expect(places(marked.stops, large.length)).toEqual([large.length - 1]);
+});
+
+test("rows of spans and pieces, and their keys, are those of their texts", () => {
+  const kinds = [kindOf({ role: "user", content: "" }), kindOf({ role: "assistant", content: "" })];
+  const memory = new SpanMemory(undefined, kinds, [",one", "two"]);
+  fc.assert(
+    fc.property(fc.array(fc.string({ unit: "binary", maxLength: 90 }), { minLength: 1, maxLength: 6 }), (contents) => {
+      const literals = contents.map((content) => JSON.stringify(content));
+      const block = Buffer.from(literals.join(""));
+      memory.take(block);
+      memory.clearKey();
+      let at = 0;
+      for (const [i, literal] of literals.entries()) {
+        const end = at + Buffer.byteLength(literal);
+        memory.piece(i % 2, i % 2 === 0 ? 1 : 0);
+        const start = memory.rows.length;
+        memory.span(at, end);
+        if (i % 3 === 0) memory.fold(i % 2, at + 1, end - 1);
+        else if (i % 3 === 1) memory.foldRows(i % 2, start + 1, memory.rows.length - 1);
+        else memory.foldLiteral(i % 2, literal);
+        at = end;
+      }
+      const found = new KeyList();
+      memory.keep(found);
+      const messages = contents.map((content, i) => ({ role: i % 2 === 0 ? "user" : "assistant", content }));
+      const { whole } = conversationKeys(messages);
+      expect(found.take()[0]).toBe(BigInt.asUintN(64, whole));
+      if (messages.length === 1) expect(memory.keyPoint()).toBe(splitPoint(messages));
+      const text = literals.map((literal, i) => `${i % 2 === 0 ? "one" : "two"}${literal}`).join("");
+      expect(memory.rows.take().toString()).toBe(text);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+test("rows outgrow their memory, and what was written stays", () => {
+  const memory = new SpanMemory(undefined, [], ["x"]);
+  memory.take(Buffer.alloc(3000, "y"));
+  for (let i = 0; i < 100; i += 1) {
+    memory.piece(0);
+    memory.span(0, 3000);
+  }
+  const rows = memory.rows.take();
+  expect(rows.toString()).toBe(`x${"y".repeat(3000)}`.repeat(100));
+  expect(memory.bytes.subarray(0, memory.length).equals(Buffer.alloc(3000, "y"))).toBe(true);
 });
