@@ -509,7 +509,7 @@ export const CODES = table({
     next: "Download or export the model again, into the folder that `model` names.",
   },
   RL5003: {
-    summary: "Embedded server did not start",
+    summary: "Server did not start",
     explanation: "The server's process ended, or was not ready in time. The message quotes the last lines of its log.",
     next: "Read its log with `rlcli serve logs`, and what the machine lacks with `rlcli doctor`.",
   },

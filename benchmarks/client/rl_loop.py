@@ -1,6 +1,6 @@
 """tinker-cookbook's rl_loop recipe as it is, with the benchmark's tasks and grader in the place of GSM8K's. One JSON line a step.
 
-    python rl_loop.py '{"base_url": …, "model": folder, "questions": […], "pattern": regex, …}'
+    python rl_loop.py FILE    holding {"base_url": …, "model": folder, "questions": […], "pattern": regex, …}
 """
 
 import json
@@ -16,7 +16,8 @@ from tinker_cookbook.recipes import rl_loop
 from tinker_cookbook.utils import ml_log
 from tinker.lib.public_interfaces import sampling_client
 
-given = json.loads(sys.argv[1])
+with open(sys.argv[1]) as file:
+    given = json.load(file)
 pattern = re.compile(given["pattern"])
 prompts = []
 

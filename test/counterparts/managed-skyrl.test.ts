@@ -3,12 +3,15 @@
  * RLCLI_TEST_ALL, and only where `setup-skyrl` has found a package to install.
  */
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { rows, TestProject, until } from "../e2e/project.ts";
-import { cache } from "./environment.ts";
+import { StandInHub } from "../hub/stand-in.ts";
+import { WRITER } from "../hub/uploads.ts";
+import { cache, openaiPython, runCommand } from "./environment.ts";
 
 const environment = join(cache, "skyrl");
 const packageFile = join(environment, "package");
@@ -169,6 +172,44 @@ test.skipIf(!canRun)(
     expect(project.record("run.count")).toMatchObject({ status: "ready", incarnation: 1, results: { step: 64 } });
     expect(project.ok("sample", "count", "--prompt", "one", "--max-tokens", "4")).toBeTypeOf("string");
     project.ok("serve", "stop", "other");
+  },
+  1_800_000,
+);
+
+test.skipIf(!canRun)(
+  "its checkpoints: asked through OpenAI's client, downloaded, pushed to a hub (needs SkyRL, RLCLI_TEST_ALL)",
+  async () => {
+    const project = newProject();
+    const hub = await StandInHub.start();
+    onTestFinished(() => hub.close());
+    Object.assign(project.env, { HF_ENDPOINT: hub.endpoint, HF_TOKEN: WRITER, HF_HUB_OFFLINE: undefined });
+    project.edit("rlcli.yaml", "steps: 60", "steps: 10");
+    // Not in this process' own thread: the hub answers from it.
+    const ok = async (...args: string[]): Promise<string> => {
+      const { code, out, err } = await project.start(...args).ended;
+      expect(code, `${args.join(" ")}\n${out}\n${err}`).toBe(0);
+      return out;
+    };
+    await ok("apply", "--auto-approve", "--target", "run.count");
+
+    await ok("checkpoint", "download", "count", "--output", "adapter");
+    const adapter = (name: string) => readFileSync(join(project.folder, "adapter", name));
+    expect(JSON.parse(adapter("adapter_config.json").toString())).toMatchObject({ peft_type: "LORA", r: 8 });
+    await ok("checkpoint", "push-hf", "count", "--repo", "org/count");
+    const { files } = hub.uploads.repositories.get("org/count")!;
+    expect(files.get("adapter_model.safetensors")?.equals(adapter("adapter_model.safetensors"))).toBe(true);
+    expect(files.get("README.md")!.toString()).toContain("| Trained | LoRA adapter of rank 8 |");
+
+    if (openaiPython === undefined) return;
+    const serving = project.start("serve", "openai", "--port", "0", "--json");
+    onTestFinished(() => void serving.kill("SIGKILL"));
+    const [started] = await once(serving.stdout!, "data");
+    const { url } = JSON.parse(String(started));
+    const script = new URL("openai_model.py", import.meta.url).pathname;
+    const asked = await runCommand(openaiPython, [script, url, "count"], { timeoutMs: 300_000 });
+    expect(asked.code, asked.stderr).toBe(0);
+    serving.kill("SIGINT");
+    expect((await serving.ended).code).toBe(0);
   },
   1_800_000,
 );

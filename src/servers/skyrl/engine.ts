@@ -19,6 +19,9 @@ export interface EngineEnd {
 const GRACE_SECONDS = 15;
 /** Characters of its words that are kept for the case that it dies. */
 const KEPT_CHARACTERS = 100_000;
+/** Ray's exception for a worker that is gone for good. */
+const WORKER_DIED = /\b(ActorDiedError|RayActorError)\b/;
+const WORKER_DIED_CHARACTERS = 20;
 
 export interface EngineOptions {
   readonly command: LaunchCommand;
@@ -29,6 +32,8 @@ export interface EngineOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
   readonly log: RotatingLog;
+  /** Whether it has workers on a Ray cluster. */
+  readonly hasWorkers: boolean;
   /** Where it runs on another machine: what `remoteCommand` wants. */
   readonly remote?: Pick<RemoteLaunch, "host" | "port" | "remotePort" | "folder">;
 }
@@ -61,7 +66,10 @@ export class Engine {
       const decoder = new StringDecoder("utf8");
       stream?.on("data", (bytes: Buffer) => {
         log.write(bytes);
-        this.#said = (this.#said + decoder.write(bytes)).slice(-KEPT_CHARACTERS);
+        const text = decoder.write(bytes);
+        this.#said = (this.#said + text).slice(-KEPT_CHARACTERS);
+        if (options.hasWorkers && WORKER_DIED.test(this.#said.slice(-text.length - WORKER_DIED_CHARACTERS)))
+          this.#giveUp(log);
       });
     }
     this.ended = new Promise((resolve) => {
@@ -74,6 +82,16 @@ export class Engine {
 
   get identity(): ProcessIdentity | undefined {
     return this.#child.pid === undefined ? undefined : processIdentity(this.#child.pid);
+  }
+
+  /**
+   * Without one of its workers SkyRL lives on and answers every request with an error, for good: it starts workers only once. So it
+   * is ended, as if it had crashed, and starts again with new ones.
+   */
+  #giveUp(log: RotatingLog): void {
+    if (this.#child.stdin?.writableEnded) return;
+    log.line("a worker on the Ray cluster has died: ending the server, which cannot work without it");
+    this.#child.stdin?.end();
   }
 
   /** Ends it and everything that it started. */

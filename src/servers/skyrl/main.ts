@@ -28,6 +28,7 @@ import { Engine, type EngineEnd } from "./engine.ts";
 import type { SkyrlOrder } from "./order.ts";
 import { waitUntilServing } from "./ready.ts";
 import { Restarts } from "./restarts.ts";
+import { usesRay } from "./settings.ts";
 
 export interface SupervisorHooks extends ProcessHooks {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -128,6 +129,7 @@ class Supervisor {
       env: this.#hooks.env,
       cwd: folder,
       log: this.#log,
+      hasWorkers: usesRay(settings),
       ...(remote ? { remote: { host: remote.host, port, remotePort: remote.port, folder: remote.folder } } : {}),
     });
   }

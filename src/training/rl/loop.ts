@@ -67,6 +67,8 @@ class RlLoop {
   /** Samples ahead of training, where the run may be off policy. */
   readonly #ahead: AheadSampling | undefined;
   #barren = 0;
+  /** Processor time when the step before was measured. */
+  #used: NodeJS.CpuUsage | undefined;
 
   constructor(context: RlContext, sandboxes: SandboxWatch) {
     this.#context = context;
@@ -108,7 +110,7 @@ class RlLoop {
   async #step(step: number): Promise<void> {
     const context = this.#context;
     const { run } = context;
-    const usage = process.cpuUsage();
+    this.#used ??= process.cpuUsage();
     const startedAt = performance.now();
     const sampled = await (this.#ahead ? this.#ahead.take(step) : sampleStep(context, step));
     let sent: SentRlStep;
@@ -128,8 +130,8 @@ class RlLoop {
       "rollouts/stale": sampled.stale,
       "time/sample": sent.sampledMs / 1000,
       "time/train": (performance.now() - trained + sent.forwardMs) / 1000,
-      "time/client": clientSeconds(usage),
       "memory/client": process.memoryUsage.rss(),
+      "time/client": this.#clientSeconds(),
     };
     const seconds = this.#clock.secondsSince(startedAt);
     const evalReward = await this.#evaluate(step);
@@ -182,6 +184,13 @@ class RlLoop {
       reward ??= result.metrics.reward;
     }
     return reward;
+  }
+
+  /** Seconds of processor time that this process itself used since the last step, not waiting for a server or a grader's program. */
+  #clientSeconds(): number {
+    const { user, system } = process.cpuUsage(this.#used);
+    this.#used = process.cpuUsage();
+    return (user + system) / 1e6;
   }
 
   #finish(line: MetricsLine): void {
@@ -239,10 +248,4 @@ function nonZero(values: Float32Array): number {
   let count = 0;
   for (const value of values) if (value !== 0) count += 1;
   return count;
-}
-
-/** Seconds of processor time that this process itself used since then, not waiting for a server or a grader's program. */
-function clientSeconds(since: NodeJS.CpuUsage): number {
-  const { user, system } = process.cpuUsage(since);
-  return (user + system) / 1e6;
 }

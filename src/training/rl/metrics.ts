@@ -59,12 +59,12 @@ export const METRICS: readonly MetricInfo[] = [
     "seconds",
     "What waiting for the server's results took after that, with forward passes of two_pass.",
   ),
-  step("time/client", "seconds", "Processor time that rlcli itself used."),
   step(
     "memory/client",
     "bytes",
     "Memory of rlcli's own process that trains, resident at the end of the step; of every run.",
   ),
+  step("time/client", "seconds", "Processor time that the run's process used since the step before was measured."),
   {
     name: "env/METRIC",
     formula: "mean over answers that have it",

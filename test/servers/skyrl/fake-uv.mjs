@@ -65,6 +65,11 @@ function serve() {
       saveAt = Date.now() + Number(FAKE_SAVE_MS);
       return { request_id: "2" };
     },
+    // What SkyRL says when a worker on its cluster has died; it goes on answering.
+    "/api/v1/forward": () => {
+      console.error("ActorDiedError: The actor died unexpectedly before finishing this task.");
+      return { request_id: "3" };
+    },
     "/api/v1/env": () => ({ args, marker: process.env.RLCLI_SERVER, engine: engine.pid }),
   };
   createServer(async (request, response) => {

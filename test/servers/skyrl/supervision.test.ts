@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { processIdentity, signalProcess } from "../../../src/process.ts";
 import { readCrash, readRuntime, type ServerRuntime, stopServer } from "../../../src/servers/runtime.ts";
-import { FakeSite, python } from "./support.ts";
+import { FakeSite, jaxSettings, python } from "./support.ts";
 
 const SLOW = 30_000;
 
@@ -65,6 +65,30 @@ describe.skipIf(python === undefined)("a SkyRL server", () => {
       expect(await call(again, "/rlcli/status")).toMatchObject({ restarts: 1, lastCrash: { code: 1 } });
       expect(site.engines).toHaveLength(2);
       expect(site.alive).toEqual([site.engines[1]]);
+    },
+    SLOW,
+  );
+
+  test(
+    "whose worker on a cluster has died is started again; where there is no cluster, words alone end nothing",
+    async () => {
+      const site = new FakeSite();
+      const alone = await site.start();
+      await call(alone, "/api/v1/forward", {});
+      await expect.poll(() => site.log).toContain("ActorDiedError");
+      await stopServer(site.folder, { timeoutMs: 20_000 });
+      expect(site.engines).toHaveLength(1);
+
+      const settings = { ...jaxSettings, nodes: 2, rayAddress: "127.0.0.1:1" };
+      const first = await site.start({ settings });
+      await call(first, "/api/v1/forward", {});
+      await expect
+        .poll(() => readCrash(site.folder)?.lines.join("\n"), { timeout: 10_000 })
+        .toContain("ActorDiedError: The actor died");
+      const again = await site.start({ settings });
+      expect(again.process).toEqual(first.process);
+      expect(again.serverRun).not.toBe(first.serverRun);
+      expect(site.alive).toEqual([site.engines[2]]);
     },
     SLOW,
   );

@@ -19,6 +19,17 @@ function findPython(): string | undefined {
   return status === 0 ? stdout.trim() : undefined;
 }
 
+export const jaxSettings: SkyrlBlock["settings"] = {
+  backend: "jax",
+  gpus: 0,
+  nodes: 1,
+  tensorParallel: 1,
+  maxModelLen: 0,
+  slots: 3,
+  maxLoraRank: 8,
+  backendConfig: {},
+};
+
 export class FakeSite {
   readonly root = mkdtempSync(join(tmpdir(), "rlcli-skyrl-"));
   readonly folder = join(this.root, "server");
@@ -57,16 +68,7 @@ export class FakeSite {
     server: { idleTimeoutSeconds?: number; host?: string; model?: string } = {},
   ): Promise<ServerRuntime> {
     const skyrl: SkyrlBlock = {
-      settings: {
-        backend: "jax",
-        gpus: 0,
-        nodes: 1,
-        tensorParallel: 1,
-        maxModelLen: 0,
-        slots: 3,
-        maxLoraRank: 8,
-        backendConfig: {},
-      },
+      settings: jaxSettings,
       python: {},
       restarts: true,
       ...block,
