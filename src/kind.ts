@@ -76,8 +76,8 @@ export interface DecideContext<Facts, Seen> extends IdentifyContext<Facts, Seen>
   readonly identity: Identity;
   /** Differences from the record, deciding ones first. */
   readonly changes: readonly AttributeChange[];
-  /** `--replace` names this address. */
-  readonly isForced: boolean;
+  /** Why it is to be made anew though nothing else asks for it, to be said behind "because". */
+  readonly forced: string | undefined;
 }
 
 export interface Decision {

@@ -30,6 +30,8 @@ export interface StateRecord {
   readonly dependsOn: readonly Address[];
   /** What the kind wants to find again: paths, final metrics, counts. */
   readonly results: JsonObject;
+  /** `rlcli state taint`: the next apply makes it anew. Whoever writes the record after doing something leaves it out. */
+  readonly tainted?: true;
   readonly updatedAt: string;
   /** Token of the lease under which this was written. */
   readonly fence: number;

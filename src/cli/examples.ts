@@ -94,6 +94,8 @@ const EXAMPLES: Readonly<Record<string, readonly Example[]>> = {
   ),
   "state list": ways(["rlcli state list", "every address there is a record of"]),
   "state show": ways(["rlcli state show run.agent", "its record as JSON"]),
+  "state taint": ways(["rlcli state taint run.agent", "the next apply trains it anew"]),
+  "state untaint": ways(["rlcli state untaint run.agent", "no, it does not"]),
   "state push": ways(["rlcli state push .rlcli/recovery/run.agent.json", "a record that an apply could not store"]),
   eval: ways(
     ["rlcli eval", "the spec's evals, where they are not measured yet"],

@@ -35,12 +35,12 @@ function identify({ node, upstream }: IdentifyContext<undefined, undefined>): Id
 }
 
 function decide(context: DecideContext<undefined, undefined>): Decision {
-  const { record, identity, isForced, node } = context;
+  const { record, identity, forced, node } = context;
   const results = deploymentResults(record);
   const incarnation = record?.incarnation ?? 1;
   const move = record ? "update" : "create";
-  if (record?.hash === identity.hash && !isForced) return { action: "none", incarnation, reasons: [] };
-  if (results?.rolledBackFrom === identity.hash && !isForced) {
+  if (record?.hash === identity.hash && !forced) return { action: "none", incarnation, reasons: [] };
+  if (results?.rolledBackFrom === identity.hash && !forced) {
     const detail = `${node.address} was rolled back from this checkpoint by hand and stays at step ${results.step} of ${results.run}. It moves again when the checkpoint is another, or with --replace ${node.address}.`;
     return { action: "none", incarnation, reasons: [], diagnostics: [heldWarning(node, detail)] };
   }

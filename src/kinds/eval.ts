@@ -55,11 +55,10 @@ function identify({ node, upstream }: IdentifyContext<undefined, EvalSeen>): Ide
 }
 
 function decide(context: DecideContext<undefined, EvalSeen>): Decision {
-  const { record, identity, observation, changes, isForced, node } = context;
+  const { record, identity, observation, changes, forced, node } = context;
   const incarnation = record?.incarnation ?? 1;
   const kept = observation.seen.kept.find(({ hash }) => hash === identity.hash);
-  if (isForced)
-    return { action: "replace", incarnation: incarnation + 1, reasons: ["replaced because --replace names it"] };
+  if (forced) return { action: "replace", incarnation: incarnation + 1, reasons: [`replaced because ${forced}`] };
   if (kept && record?.hash === identity.hash && record.status === "ready") {
     // Thresholds are judged again when they change; the result stays.
     const { passed } = judge(node, kept.result);

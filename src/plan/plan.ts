@@ -119,8 +119,8 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
     };
   }
   const attributes = diffAttributes(record?.attributes ?? {}, identity, (path) => kind.ruleOf?.(path) ?? "update");
-  const isForced = input.replace.includes(address);
-  const decideContext = { ...context, identity, changes: attributes, isForced };
+  const forced = forcedBy(input, address, record);
+  const decideContext = { ...context, identity, changes: attributes, forced };
   const decision = kind.decide?.(decideContext) ?? decide(decideContext);
   const after = { hash: identity.hash, incarnation: decision.incarnation };
   const change: Change = {
@@ -151,6 +151,11 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
   };
 }
 
+function forcedBy({ replace }: PlanInput, address: Address, record: StateRecord | undefined): string | undefined {
+  if (replace.includes(address)) return "--replace names it";
+  return record?.tainted ? "it is tainted" : undefined;
+}
+
 /** What must be there before a block is worked on. Inline blocks stand for what they refer to. */
 function neededBlocks(node: SpecNode, input: PlanInput): readonly Address[] {
   const needed = new Set<Address>();
@@ -165,11 +170,11 @@ interface GenericContext {
   readonly record: StateRecord | undefined;
   readonly observation: Observation<unknown>;
   readonly changes: Change["attributes"];
-  readonly isForced: boolean;
+  readonly forced: string | undefined;
 }
 
 /** The decision for kinds that follow their attributes' rules. */
-function decide({ record, observation, changes, isForced }: GenericContext): Decision {
+function decide({ record, observation, changes, forced }: GenericContext): Decision {
   if (!record)
     return {
       action: "create",
@@ -177,11 +182,11 @@ function decide({ record, observation, changes, isForced }: GenericContext): Dec
       reasons: ["it does not exist yet"],
     };
   const { incarnation } = record;
-  if (isForced)
+  if (forced)
     return {
       action: "replace",
       incarnation: incarnation + 1,
-      reasons: ["replaced because --replace names it"],
+      reasons: [`replaced because ${forced}`],
     };
   const wanted = actionOf(changes);
   if (wanted === "replace")

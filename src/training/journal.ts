@@ -147,7 +147,7 @@ export function newerFormat(path: string, formatVersion: number | undefined): Di
 export function damagedLine(path: string, { line, message }: BadLine): Diagnostic {
   return diagnostic(
     "RL3007",
-    `${path}:${line} does not parse: ${message}. Put the file back from a backup, or taint the run.`,
+    `${path}:${line} does not parse: ${message}. Put the file back from a backup, or train the run anew with \`rlcli apply --replace run.NAME\`.`,
   );
 }
 

@@ -65,6 +65,8 @@ const RUNS: readonly CommandRun[] = [
   { path: "state list", args: [] },
   { path: "state show", args: ["run.agent"] },
   { path: "state push", args: ["recovery.json"], before: writeRecovery },
+  { path: "state taint", args: ["run.agent"] },
+  { path: "state untaint", args: ["run.agent"] },
   { path: "checkpoint info", args: ["agent"] },
   { path: "checkpoint set-ttl", args: ["agent@3", "--ttl", "7d"] },
   { path: "checkpoint publish", args: ["agent@3"] },

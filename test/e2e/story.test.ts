@@ -127,6 +127,19 @@ describe("the story of a spec", () => {
     expect(project.record("run.count")).toMatchObject({ incarnation: 2, results: { step: 8 } });
   });
 
+  test("a taint has the next apply train it again, once, and can be taken back", () => {
+    project.ok("state", "taint", "run.count");
+    expect(project.ok("show", "run.count")).toMatch(/status +ready, tainted/);
+    expect(project.ok("plan")).toContain("replaced because it is tainted");
+    project.ok("state", "untaint", "run.count");
+    expect(project.actions()).toEqual({});
+    project.ok("state", "taint", "run.count");
+    project.ok("apply", "-y");
+    expect(project.record("run.count")).toMatchObject({ incarnation: 3, results: { step: 8 } });
+    expect(project.actions()).toEqual({});
+    expect(project.run(["state", "taint", "run.cont"]).err).toContain("run.count");
+  });
+
   test("prune says what and how much, and takes only that", () => {
     const dry = project.ok("prune", "--dry-run", "--keep-generations", "0");
     expect(dry).toMatch(/\d+ to delete, [\d.]+ [kM]B/);

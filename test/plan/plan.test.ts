@@ -145,6 +145,15 @@ describe("planChanges", () => {
     expect(changes.find((c) => c.address === "run.warmup")?.after?.incarnation).toBe(2);
   });
 
+  test("a tainted record is replaced as by --replace, for its own reason", () => {
+    const records = new Map(applied(BASE));
+    records.set("run.warmup", { ...records.get("run.warmup")!, tainted: true });
+    const { changes } = plan(BASE, { records });
+    expect(actions(changes)).toEqual({ "run.warmup": "replace", "run.agent": "replace" });
+    const warmup = changes.find((c) => c.address === "run.warmup");
+    expect(warmup).toMatchObject({ reasons: ["replaced because it is tainted"], after: { incarnation: 2 } });
+  });
+
   test("an unknown address is an error that lists the known ones", () => {
     const outside = plan(BASE, { targets: ["dataset.traces"], replace: ["run.warmup"] });
     expect(outside.diagnostics[0]?.detail).toContain("none of the targets needs it");

@@ -1,4 +1,4 @@
-/** `rlcli state list|show|push`, `rlcli show`, `rlcli output`: what is remembered. None of them looks at servers. */
+/** `rlcli state list|show|push|taint|untaint`, `rlcli show`, `rlcli output`: what is remembered. None of them looks at servers. */
 import { readFileSync } from "node:fs";
 import type { Address } from "../../address.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
@@ -162,5 +162,34 @@ export async function statePush(context: CommandContext, file: string, flags: Pa
     return EXIT.done;
   }
   context.out(`Stored ${written.address} as version ${written.version}. ${file} is not needed any more.\n`);
+  return EXIT.done;
+}
+
+/** Marks a record, so that the next apply makes the thing anew as `--replace` would; or takes the mark away. */
+export async function stateTaint(
+  context: CommandContext,
+  text: string,
+  isTainted: boolean,
+  flags: Partial<SpecOptions>,
+): Promise<ExitCode> {
+  const { store } = await openState(context, flags);
+  const { address } = pick(await records(context, flags), text);
+  const verb = isTainted ? "taint" : "untaint";
+  const written = await withLease(store, address, `rlcli state ${verb}`, async (lease) => {
+    const record = await store.read(address);
+    if (!record) return fail("RL9009", `${address} has left the state meanwhile.`);
+    const { formatVersion: _, version, updatedAt: __, fence: ___, tainted = false, ...draft } = record;
+    if (tainted === isTainted) return record;
+    return store.write(isTainted ? { ...draft, tainted: true } : draft, { expect: version, fence: lease.record.token });
+  });
+  if (context.isJson) {
+    context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, address, version: written.version })}\n`);
+    return EXIT.done;
+  }
+  context.out(
+    isTainted
+      ? `${address} is tainted: the next apply makes it anew. \`rlcli state untaint ${address}\` takes that back.\n`
+      : `${address} is not tainted.\n`,
+  );
   return EXIT.done;
 }

@@ -83,6 +83,21 @@ const registerState: Register = (program, run) => {
     .action((file: string, flags: Partial<SpecOptions>) =>
       run(async (context) => (await import("../commands/state.ts")).statePush(context, file, flags)),
     );
+  bindSpecOptions(state.command("taint"))
+    .summary("have the next apply make it anew")
+    .description(
+      "Marks what is recorded, so that the next plan replaces it as --replace would. For somebody else's apply, in a pipeline for example.",
+    )
+    .argument("<address>", "for example run.agent")
+    .action((address: string, flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/state.ts")).stateTaint(context, address, true, flags)),
+    );
+  bindSpecOptions(state.command("untaint"))
+    .summary("take a taint back")
+    .argument("<address>", "for example run.agent")
+    .action((address: string, flags: Partial<SpecOptions>) =>
+      run(async (context) => (await import("../commands/state.ts")).stateTaint(context, address, false, flags)),
+    );
 };
 
 const registerPrune: Register = (program, run) => {

@@ -6,7 +6,7 @@ import type { Style } from "./style.ts";
 
 export function renderRecord(record: StateRecord, style: Style): string {
   const rows: [string, string][] = [
-    ["status", record.status],
+    ["status", record.tainted ? `${record.status}, tainted` : record.status],
     [record.address.startsWith("run.") ? "generation" : "hash", `${shortDigest(record.hash)}/${record.incarnation}`],
     ...Object.entries(record.results).map(([key, value]): [string, string] => [key, renderValue(value)]),
     ...Object.entries(record.attributes).map(([key, value]): [string, string] => [key, renderValue(value)]),

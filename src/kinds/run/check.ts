@@ -34,11 +34,11 @@ export function checkRun(context: DecideContext<unknown, RunSeen>): readonly Dia
 
 /** A run on another server than the one that has its checkpoints. */
 function movedFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
-  const { node, identity, observation, isForced } = context;
+  const { node, identity, observation, forced } = context;
   const server = partsOf(context).server.node;
   const kept = observation.seen.kept.find(({ generation }) => generation === identity.hash);
   const has = kept !== undefined && kept.durable.length + kept.missing.length > 0;
-  if (!has || kept.server === undefined || kept.server === server.address || isForced) return [];
+  if (!has || kept.server === undefined || kept.server === server.address || forced) return [];
   const isBusy = observation.busy !== undefined && observation.seen.busy === kept.folder;
   const why = isBusy ? "it is being trained there" : whyNotMovable(kept.server, kept.form, server);
   if (why === undefined) return [];

@@ -18,7 +18,7 @@ export interface RunDetail {
 }
 
 export function decideRun(context: DecideContext<unknown, RunSeen>): Decision {
-  const { record, identity, isForced, changes, observation } = context;
+  const { record, identity, forced, changes, observation } = context;
   const kept = observation.seen.kept.filter((candidate) => candidate.generation === identity.hash);
   const isCurrent = record?.hash === identity.hash;
   const last = Math.max(0, ...kept.map((k) => k.incarnation), isCurrent ? (record?.incarnation ?? 0) : 0);
@@ -28,7 +28,7 @@ export function decideRun(context: DecideContext<unknown, RunSeen>): Decision {
     reasons,
     ...estimateOf(context, undefined),
   });
-  if (isForced) return fresh(["replaced because --replace names it"]);
+  if (forced) return fresh([`replaced because ${forced}`]);
   const wanted = isCurrent ? record.incarnation : last;
   const candidate = kept.find((k) => k.incarnation === wanted);
   if (!candidate) return fresh([record ? replaceReason(changes) : "it does not exist yet"]);
