@@ -576,7 +576,7 @@ export const CODES = table({
   RL7101: {
     summary: "Task row lacks a field",
     explanation:
-      "A grader's option names a field of the task's rows that a row does not have, or that is not text or a number.",
+      "A grader's option names a field of the task's rows that a row does not have, or that is not text or a number. A plan tells it of rows that are on this machine (as a warning where only some of them lack it); of others the apply does, before anything is sampled.",
     next: "Correct the field's name in the environment (`answer`, `question` …), or add the field to the rows.",
   },
   RL7102: {

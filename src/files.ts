@@ -19,7 +19,7 @@ import {
   statSync,
   writeSync,
 } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, isAbsolute, relative } from "node:path";
 import type { Writable } from "node:stream";
 
 /** Makes a completed rename or link durable. Folders that cannot be opened for sync (some file systems) are skipped. */
@@ -60,6 +60,12 @@ export function roomIn(out: Writable): Promise<void> {
     };
     out.on("drain", go).on("close", go);
   });
+}
+
+/** A path as somebody in a folder would write it: relative, unless that is longer. What is no absolute path stays as it is. */
+export function shortPath(path: string, folder: string): string {
+  const short = isAbsolute(path) ? relative(folder, path) || "." : path;
+  return short.length < path.length ? short : path;
 }
 
 /** A temporary name beside `path`, so that the rename stays on one file system. */

@@ -163,10 +163,23 @@ export async function weightsOf(open: OpenProject, text: string): Promise<Weight
     const hint =
       selector === undefined
         ? `Its training has not reached its end; \`${name}@last\` is the newest checkpoint that it has, if any, and \`rlcli status\` shows how far it is.`
-        : "`rlcli checkpoint list` shows what is kept.";
+        : selector === "best"
+          ? notJudged(open, record, name)
+          : "`rlcli checkpoint list` shows what is kept.";
     throw new RlcliError(diagnostic("RL9009", `${text} has no checkpoint. ${hint}`, { address }));
   }
   return { address, ...found };
+}
+
+/** Why no checkpoint is known to be the best. */
+function notJudged(open: OpenProject, record: StateRecord, name: string): string {
+  const { order, durable } = readRunSummary(runFolder(open.context.dataFolder, name, record.hash, record.incarnation));
+  if (durable.length === 0) return "None is kept yet; `rlcli status` shows how far it is.";
+  const [why, how] =
+    order?.settings.type === "rl"
+      ? ["no eval looked on", `Give an eval of it \`every\` (\`checkpoint: ${name}, every: 10\`) and train again`]
+      : ["it held out no rows", "Give it `test_size` (and `eval_every`) and train again"];
+  return `Nothing tells which of its ${durable.length} checkpoints is the best: ${why} while it trained. ${how}, or take \`${name}\` (its end), \`${name}@last\` or a step that \`rlcli checkpoint list\` shows.`;
 }
 
 async function notTrained({ spec, store }: OpenProject, address: Address): Promise<never> {

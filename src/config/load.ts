@@ -20,7 +20,7 @@ import type { RuleContext } from "./rules/rule.ts";
 import { checkRules } from "./rules.ts";
 import { hideSecrets } from "./secrets.ts";
 import { checkShape } from "./shape.ts";
-import { readSource, Source } from "./source.ts";
+import { readSource, Source, type SourceRole } from "./source.ts";
 import { child, type MapTree, textOf } from "./tree.ts";
 import { Variables } from "./variables.ts";
 
@@ -65,8 +65,8 @@ class Loader {
 
   async load(): Promise<Spec | undefined> {
     const { files, variableFiles, variables: given, env } = this.#options;
-    const trees = await this.#readAll(files);
-    const variableTrees = await this.#readAll(variableFiles);
+    const trees = await this.#readAll(files, "spec");
+    const variableTrees = await this.#readAll(variableFiles, "variables");
     // A file that could not be read leaves holes that later steps would report as faults of their own.
     if ([...trees, ...variableTrees].includes(undefined)) return undefined;
     const merged = (trees as MapTree[]).map((tree) => expandShorthands(tree, this.diagnostics)).reduce(mergeMaps);
@@ -77,15 +77,15 @@ class Loader {
     return this.#build(tree, [...variables.inputs, ...inputs]);
   }
 
-  async #readAll(files: readonly string[]): Promise<(MapTree | undefined)[]> {
+  async #readAll(files: readonly string[], role: SourceRole): Promise<(MapTree | undefined)[]> {
     const trees: (MapTree | undefined)[] = [];
-    for (const file of files) trees.push(await this.#read(file));
+    for (const file of files) trees.push(await this.#read(file, role));
     return trees;
   }
 
   /** A file's tree; undefined where it holds no map, which is then reported. */
-  async #read(file: string): Promise<MapTree | undefined> {
-    const source = isProgram(file) ? await readProgram(file, this.#options) : readSource(file, this.#options.cwd);
+  async #read(file: string, role: SourceRole): Promise<MapTree | undefined> {
+    const source = isProgram(file) ? await readProgram(file, this.#options) : readSource(file, this.#options.cwd, role);
     if (!(source instanceof Source)) {
       this.diagnostics.push(source);
       return undefined;

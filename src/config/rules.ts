@@ -1,7 +1,7 @@
 /** All rules of a spec; see rules/. */
 import { graderIsWhole, partsAreGraders, tasksComeFromOneSide } from "./rules/environments.ts";
 import { externalHasUrl, fieldsApply, keyGroups, secretsAreReferences } from "./rules/fields.ts";
-import { checkpointFits, fromHasNoCycle, runHasServer, trainsOnSomething } from "./rules/references.ts";
+import { bestIsJudged, checkpointFits, fromHasNoCycle, runHasServer, trainsOnSomething } from "./rules/references.ts";
 import type { BlockRule, RuleContext } from "./rules/rule.ts";
 import {
   clipsAreOrdered,
@@ -23,6 +23,7 @@ const ALWAYS: readonly BlockRule[] = [keyGroups, fieldsApply, secretsAreReferenc
 const SOUND: readonly BlockRule[] = [
   externalHasUrl,
   checkpointFits,
+  bestIsJudged,
   clipsAreOrdered,
   parallelismDivides,
   portsAreApart,

@@ -96,13 +96,18 @@ export class Source {
   }
 }
 
+/** What a file is read for. */
+export type SourceRole = "spec" | "variables";
+
 /** Why a file cannot be opened, as a sentence that says what to do. */
-function openFault(file: string, error: unknown): string {
+function openFault(file: string, role: SourceRole, error: unknown): string {
   switch ((error as NodeJS.ErrnoException).code) {
     case "ENOENT":
+      if (role === "variables")
+        return `There is no file \`${file}\`, which --var-file names. Correct the path; a relative one begins where you are, or where -C says.`;
       return `There is no file \`${file}\`. Name the spec with -f, change to its folder with -C, or write a new one with \`rlcli init\`.`;
     case "EISDIR":
-      return `\`${file}\` is a folder. Name the file in it, for instance \`${file.replace(/\/+$/, "")}/rlcli.yaml\`.`;
+      return `\`${file}\` is a folder. Name the file in it, for instance \`${file.replace(/\/+$/, "")}/${role === "spec" ? "rlcli" : "variables"}.yaml\`.`;
     case "EACCES":
     case "EPERM":
       return `\`${file}\` may not be read by this user. Check its permissions.`;
@@ -134,17 +139,21 @@ function findFault(text: string, bytes: Uint8Array): { at: number; what: string 
 }
 
 /** Reads and decodes a file, byte-order mark removed; a fault is a diagnostic. */
-export function readSource(file: string, cwd: string): Source | Diagnostic {
+export function readSource(file: string, cwd: string, role: SourceRole = "spec"): Source | Diagnostic {
   const path = resolve(cwd, file);
-  if (file === "") return diagnostic("RL1001", "The name of the spec file is empty.");
+  if (file === "")
+    return diagnostic("RL1001", `The name of the ${role === "spec" ? "spec file" : "file of variables"} is empty.`);
   let bytes: Uint8Array;
   try {
     // A pipe (`-f <(…)`) is read to its end; a device may have none.
     if (statSync(path).isCharacterDevice())
-      return diagnostic("RL1001", `\`${file}\` is a device, not a file with a spec.`);
+      return diagnostic(
+        "RL1001",
+        `\`${file}\` is a device, not a file with ${role === "spec" ? "a spec" : "variables"}.`,
+      );
     bytes = readFileSync(path);
   } catch (error) {
-    return diagnostic("RL1001", openFault(file, error));
+    return diagnostic("RL1001", openFault(file, role, error));
   }
   const text = new TextDecoder(encodingOf(bytes)).decode(bytes);
   const source = new Source(file, path, text, digestBytes(bytes));

@@ -22,9 +22,19 @@ export function taskMessages(order: EnvironmentOrder, row: JsonObject): readonly
   return [...system, ...shots, ...questionOf(order, row)];
 }
 
+/** Whether a row has what is asked: a text, or a conversation. */
+export function hasQuestion(row: JsonObject, field: string): boolean {
+  return conversationOf(row[field]) !== undefined || fieldText(row, field) !== undefined;
+}
+
+function conversationOf(value: unknown): readonly ChatMessage[] | undefined {
+  const isConversation = Array.isArray(value) && value.length > 0 && value.every(isMessage);
+  return isConversation ? (value as ChatMessage[]) : undefined;
+}
+
 function questionOf({ question: field, prompt }: EnvironmentOrder, row: JsonObject): readonly ChatMessage[] {
-  const value = row[field];
-  if (Array.isArray(value) && value.length > 0 && value.every(isMessage)) return value as unknown as ChatMessage[];
+  const conversation = conversationOf(row[field]);
+  if (conversation) return conversation;
   const text = fieldText(row, field);
   if (text === undefined) {
     const has = Object.keys(row).join(", ") || "no fields";

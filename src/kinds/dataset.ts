@@ -2,15 +2,17 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { nameOf } from "../address.ts";
-import { type DatasetRequest, datasetIdentity, importDataset, manifestPath } from "../datasets/dataset.ts";
+import { type DatasetRequest, datasetIdentity, importDataset, manifestPath, rowsPath } from "../datasets/dataset.ts";
 import { tasksFormat } from "../datasets/formats/tasks.ts";
+import { firstRows, firstTasks } from "../datasets/head.ts";
 import { type ImportFields, importOptions, optionFault } from "../datasets/options.ts";
-import { fail } from "../diagnostic.ts";
+import { fail, RlcliError } from "../diagnostic.ts";
 import type { Digest } from "../digest.ts";
 import { DigestCache } from "../digest-cache.ts";
+import { isFileSystemError } from "../files.ts";
 import type { ActContext, Identity, Kind, Outcome, ProjectContext, Resolved } from "../kind.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
-import type { Value } from "../value.ts";
+import type { JsonObject, Value } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
 import { downloadHub, type HubSource, hubNameOf, hubSource, requireReachable } from "./hub.ts";
 import { modelFolder } from "./model.ts";
@@ -20,6 +22,8 @@ export interface DatasetFacts {
   /** Identity: contents of the sources in order, and the import's options. */
   readonly digest: Digest;
   readonly sources: readonly { readonly path: string; readonly digest: Digest; readonly bytes: number }[];
+  /** Of tasks: the first few, where they are here already. */
+  readonly head?: readonly JsonObject[];
 }
 
 /** `.rlcli/datasets/`, where imports land by identity. */
@@ -111,7 +115,8 @@ const listAt = (node: SpecNode, path: string): readonly string[] | undefined =>
 async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<Resolved<DatasetFacts>> {
   const cache = new DigestCache(join(project.dataFolder, "cache", `digests-${node.name}.json`));
   const hub = await hubSource(node, project, signal);
-  const identity = await datasetIdentity(await requestOf(node, project, hub), {
+  const request = await requestOf(node, project, hub);
+  const identity = await datasetIdentity(request, {
     signal,
     digestFile: (path) => cache.digest(path, signal),
     range: node.rangeOf(node.attributes.has("source") ? "source" : "import.from"),
@@ -120,11 +125,28 @@ async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSig
   if (existsSync(project.dataFolder)) cache.save();
   if (hub && !existsSync(manifestPath(datasetsFolder(project.dataFolder), identity.digest)))
     await requireReachable(node, project, hub, signal);
+  const head = stringAt(node, "rows") === "tasks" ? await headOf(request, identity.digest, project) : undefined;
   return {
-    facts: identity,
+    facts: head ? { ...identity, head } : identity,
     inputs: identity.sources.map(({ name, path, digest }) => ({ type: "file", path: hub ? name : path, digest })),
     diagnostics: hub?.diagnostics ?? [],
   };
+}
+
+/** From what was imported, else from files of this machine; what is wrong with those is the import's to say. */
+async function headOf(
+  request: DatasetRequest,
+  digest: Digest,
+  { dataFolder }: ProjectContext,
+): Promise<readonly JsonObject[] | undefined> {
+  const imported = rowsPath(datasetsFolder(dataFolder), digest);
+  try {
+    if (existsSync(imported)) return await firstRows(imported);
+    return request.pinned ? undefined : await firstTasks(request);
+  } catch (error) {
+    if (error instanceof RlcliError || isFileSystemError(error)) return undefined;
+    throw error;
+  }
 }
 
 function identify({ node, facts }: { node: SpecNode; facts: DatasetFacts }): Identity {

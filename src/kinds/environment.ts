@@ -1,14 +1,17 @@
 /** `environments:` — tasks and a grader. It has no life of its own: runs and evals inline it, so a change to it is a change to them. */
 import { existsSync, statSync } from "node:fs";
 import { isAbsolute, join, resolve as resolvePath } from "node:path";
+import type { Address } from "../address.ts";
 import { rowsPath } from "../datasets/dataset.ts";
 import { type Diagnostic, diagnostic, fail, RlcliError } from "../diagnostic.ts";
 import { type Digest, digestJson } from "../digest.ts";
 import { DigestCache } from "../digest-cache.ts";
 import { durationMs } from "../duration.ts";
 import type { EnvironmentOrder, GraderOrder } from "../environment-order.ts";
-import type { IdentifyContext, Identity, Kind, ProjectContext, Resolved } from "../kind.ts";
+import { lackingFields, neededFields } from "../environments/row-fields.ts";
+import type { DecideContext, IdentifyContext, Identity, Kind, ProjectContext, Resolved } from "../kind.ts";
 import type { SpecAttribute, SpecInput, SpecNode } from "../spec.ts";
+import { didYouMean } from "../suggest.ts";
 import { isSecret, type JsonObject, type Value } from "../value.ts";
 import { hashedLeaves, numberAt, referenced, referenceTo, ruleOf, secretAt, stringAt } from "./attributes.ts";
 import { type DatasetFacts, datasetsFolder } from "./dataset.ts";
@@ -146,6 +149,30 @@ async function failedTests(
 /** Rewards are sums of a few products: nearer than this they are equal. */
 const REWARD_EPSILON = 1e-9;
 
+/** Fields that the rows lack, as far as those are here: a misspelt one would otherwise be found out while training. */
+function check({ node, upstream }: DecideContext<EnvironmentFacts, undefined>): readonly Diagnostic[] {
+  const dataset = referenced(node, "dataset", upstream);
+  const { head } = (dataset?.facts ?? {}) as Partial<DatasetFacts>;
+  return dataset && head ? fieldFaults(node, dataset.node.address, head) : [];
+}
+
+/** An error where no row has the field; where only some lack it, their attempts are lost, and that is a warning. */
+export function fieldFaults(node: SpecNode, dataset: Address, rows: readonly JsonObject[]): readonly Diagnostic[] {
+  const { graders } = gradersOf(node);
+  const needed = neededFields({ question: stringAt(node, "question") as string, graders });
+  return lackingFields(needed, rows).map(({ name, path, count, first }) => {
+    const has = Object.keys(rows[first] ?? {});
+    const field = path.split(".").at(-1);
+    const detail =
+      count === rows.length
+        ? `No row of ${dataset} has text in the field \`${name}\`, which \`${field}\` of ${node.address} names. The rows have ${has.join(", ") || "no fields"}.${didYouMean(name, has)} Correct \`${field}\`, or the rows.`
+        : `${count} of the first ${rows.length} rows of ${dataset} have no text in the field \`${name}\`, which \`${field}\` of ${node.address} names; row ${first + 1} is the first. Attempts at them are lost.`;
+    const range = node.rangeOf(path);
+    const severity = count === rows.length ? "error" : "warning";
+    return diagnostic("RL7101", detail, { address: node.address, range, sourceLine: node.lineOf(range), severity });
+  });
+}
+
 /** The hash is of all but the tasks, which whoever inlines it knows as a dataset. */
 function identify({ node, facts, upstream }: IdentifyContext<EnvironmentFacts, undefined>): Identity {
   const attributes = new Map<string, SpecAttribute>(node.attributes);
@@ -267,5 +294,6 @@ export const environmentKind: Kind<EnvironmentFacts, undefined> = {
   resolve,
   read: async () => ({ status: "present", seen: undefined, drift: [] }),
   identify,
+  check,
   act: async () => ({ status: "done", record: "removed" }),
 };

@@ -6,6 +6,7 @@ import type { Address } from "../address.ts";
 import type { Change } from "../change.ts";
 import { type Diagnostic, diagnostic, fail } from "../diagnostic.ts";
 import { digestJson } from "../digest.ts";
+import { shortPath } from "../files.ts";
 import type { SpecInput } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
 
@@ -69,6 +70,8 @@ export interface PlanBasis {
   readonly lineage: string | undefined;
   readonly records: ReadonlyMap<Address, StateRecord>;
   readonly inputs: readonly SpecInput[];
+  /** Folder that files are named from. */
+  readonly cwd: string;
 }
 
 export function recordVersions(records: ReadonlyMap<Address, StateRecord>): Record<Address, number> {
@@ -86,9 +89,11 @@ export function checkStale(plan: SavedPlan, now: PlanBasis): readonly Diagnostic
     if (before !== after)
       changed.push(`the record of ${address} (version ${before ?? "none"}, now ${after ?? "none"})`);
   }
-  const name = (input: SpecInput) => (input.type === "file" ? input.path : `environment variable ${input.name}`);
-  const digests = new Map(now.inputs.map((input) => [name(input), input.digest]));
-  for (const input of plan.inputs) if (digests.get(name(input)) !== input.digest) changed.push(name(input));
+  const key = (input: SpecInput) => (input.type === "file" ? input.path : `environment variable ${input.name}`);
+  const digests = new Map(now.inputs.map((input) => [key(input), input.digest]));
+  for (const input of plan.inputs)
+    if (digests.get(key(input)) !== input.digest)
+      changed.push(input.type === "file" ? shortPath(input.path, now.cwd) : key(input));
   if (changed.length === 0) return [];
   const list = changed.slice(0, 10).join("; ") + (changed.length > 10 ? `; and ${changed.length - 10} more` : "");
   return [

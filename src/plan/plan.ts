@@ -115,7 +115,7 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
     return {
       change: undefined,
       upstream: { node, identity, lineage, action: "none", facts, observation },
-      diagnostics: [],
+      diagnostics: kind.check?.({ ...context, identity, changes: [], isForced: false }) ?? [],
     };
   }
   const attributes = diffAttributes(record?.attributes ?? {}, identity, (path) => kind.ruleOf?.(path) ?? "update");

@@ -67,6 +67,24 @@ test("plan asks and locks, apply downloads and imports, and then nobody asks any
   expect(await rows()).toHaveLength(7);
 });
 
+test("a field that its rows lack is told before anything is trained, and by the next plan", async () => {
+  project.write(
+    "rlcli.yaml",
+    `${SPEC.replace(", rows: tasks", "")}server: { backend: embedded, model: builtin:tiny }
+environments:
+  sums: { type: match, mode: contains, dataset: sums, question: question, answer: anwser }
+runs:
+  agent: { type: rl, environment: sums, loss: gspo, steps: 1, group_size: 2, groups_per_batch: 2, max_tokens: 2 }
+`,
+  );
+  expect(await run("plan")).toMatchObject({ code: 0 });
+  const applied = await run("apply", "-y");
+  expect(applied).toMatchObject({ code: 1, err: expect.stringMatching(/error\[RL7101\][\s\S]*rlcli\.yaml:7:/) });
+  expect(applied.err).toContain("anwser");
+  expect(existsSync(join(project.folder, ".rlcli/runs"))).toBe(false);
+  expect(await run("plan")).toMatchObject({ code: 1, err: expect.stringContaining("error[RL7101]") });
+});
+
 test("where CI is set nothing is locked on the way, unless that is wanted", async () => {
   Object.assign(project.env, { CI: "1" });
   const refused = await run("plan");

@@ -116,6 +116,15 @@ describe("one checkpoint", () => {
   });
 });
 
+test("`@best` of a run that nothing judged says why there is none, and what would tell", () => {
+  const { code, err } = project.run(["sample", "count@best", "--prompt", "one"]);
+  const said = err.replaceAll(/\s+/g, " ");
+  expect(code).toBe(1);
+  expect(said).toContain("count@best has no checkpoint. Nothing tells which of its");
+  expect(said).toContain("it held out no rows while it trained. Give it `test_size`");
+  expect(said).toContain("`count@last`");
+});
+
 describe("session export-trace", () => {
   test("of a run: its phases, steps, saves and curves", () => {
     project.ok("session", "export-trace", "count", "-o", "run.json");

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { decodePlan, encodePlan, PLAN_VERSION, type SavedPlan } from "../../src/plan/file.ts";
+import { checkStale, decodePlan, encodePlan, PLAN_VERSION, type SavedPlan } from "../../src/plan/file.ts";
 
 const plan: SavedPlan = {
   formatVersion: PLAN_VERSION,
@@ -25,4 +25,20 @@ test.each([
   ["no object", "null", "not a plan written by rlcli"],
 ])("%s is refused", (_, text, words) => {
   expect(() => decodePlan(text, "plan.bin")).toThrow(words);
+});
+
+test("a stale plan names the files that changed as somebody in the folder would", () => {
+  const digest = (letter: string) => `sha256:${letter.repeat(64)}` as const;
+  const file = (path: string, letter: string) => ({ type: "file", path, digest: digest(letter) }) as const;
+  const before = [
+    file("/home/me/project/data/a.jsonl", "a"),
+    file("/home/me/project/kept.jsonl", "b"),
+    file("/srv/b.jsonl", "c"),
+    file("hf://owner/set", "d"),
+    { type: "env", name: "NAME", digest: digest("e") } as const,
+  ];
+  const inputs = before.map((input, at) => (at === 1 ? input : { ...input, digest: digest("f") }));
+  const basis = { lineage: undefined, records: new Map(), inputs, cwd: "/home/me/project" };
+  const [stale] = checkStale({ ...plan, records: {}, inputs: before }, basis);
+  expect(stale?.detail).toContain("changed: data/a.jsonl; /srv/b.jsonl; hf://owner/set; environment variable NAME.");
 });

@@ -77,7 +77,8 @@ async function applySaved(context: CommandContext, name: string, flags: ApplyFla
   }
   const saved = decodePlan(text, name);
   const { open, planned } = await makePlan(context, saved.options, flags);
-  const stale = checkStale(saved, { lineage: planned.lineage, records: planned.records, inputs: planned.inputs });
+  const { lineage, records, inputs } = planned;
+  const stale = checkStale(saved, { lineage, records, inputs, cwd: context.cwd });
   if (hasErrors(stale)) throw new RlcliError(stale);
   if (!planned.isValid) {
     reportFailure(context, planned.diagnostics);

@@ -142,6 +142,19 @@ function reportCycle(cycle: readonly Block[], context: RuleContext): void {
   context.reporter.at(first, "from", "RL2001", detail);
 }
 
+/** Fields that name a checkpoint of a run. */
+const CHECKPOINTS = ["from", "kl_reference", "checkpoint"] as const;
+
+/** `@best` needs something that tells which it is. */
+export function bestIsJudged(block: Block, context: RuleContext): void {
+  for (const field of CHECKPOINTS) {
+    const { name, selector } = splitSelector(textOf(child(block.tree, field)) ?? "");
+    const run = context.blocks.get(addressOf("run", name));
+    if (selector !== "best" || run === undefined || run === block || context.isFaulty(run)) continue;
+    if (!isJudged(run, context)) context.reporter.at(block, field, "RL1206", bestOf(run));
+  }
+}
+
 /** `from` must name a checkpoint that will exist, of the same base model. */
 export function checkpointFits(block: Block, context: RuleContext): void {
   if (block.kind !== "run") return;
@@ -149,8 +162,7 @@ export function checkpointFits(block: Block, context: RuleContext): void {
   if (parent === undefined || parent === block || context.isFaulty(parent)) return;
   const { selector } = splitSelector(textOf(child(block.tree, "from")) ?? "");
   const steps = numberAt(parent, "steps");
-  if (selector === "best" && !isJudged(parent, context)) context.reporter.at(block, "from", "RL1206", bestOf(parent));
-  else if (selector !== undefined && steps !== undefined && Number(selector) > steps)
+  if (selector !== undefined && steps !== undefined && Number(selector) > steps)
     context.reporter.at(
       block,
       "from",

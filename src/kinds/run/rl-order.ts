@@ -1,6 +1,8 @@
 /** What a run of type `rl` is told beside its settings: its environment, the evals that look on, the KL penalty's reference. */
+import { existsSync } from "node:fs";
 import type { Address } from "../../address.ts";
-import { fail } from "../../diagnostic.ts";
+import { firstRows } from "../../datasets/head.ts";
+import { fail, hasErrors, RlcliError } from "../../diagnostic.ts";
 import type { Digest } from "../../digest.ts";
 import type { EnvironmentOrder, EvalOrder } from "../../environment-order.ts";
 import type { ActContext } from "../../kind.ts";
@@ -8,7 +10,7 @@ import type { CheckpointId, RlOrder } from "../../run-record.ts";
 import type { SpecNode } from "../../spec.ts";
 import type { Json } from "../../value.ts";
 import { numberAt, referenceTo, stringAt } from "../attributes.ts";
-import { environmentOrder, harborEnvironmentOrder, isHarbor } from "../environment.ts";
+import { environmentOrder, fieldFaults, harborEnvironmentOrder, isHarbor } from "../environment.ts";
 import { checkpointNamed } from "./find.ts";
 import { bringTo } from "./move.ts";
 import { samplingOf } from "./settings.ts";
@@ -48,7 +50,16 @@ export async function environmentAt(context: Context, node: SpecNode, path: stri
   const dataset = referenceTo(environment, "dataset") as Address;
   const tasks = context.lineageOf(dataset)?.hash ?? context.recordOf(dataset)?.hash;
   if (!tasks) throw new Error(`${dataset} was not planned`);
-  return environmentOrder(environment, tasks, context.project);
+  const order = environmentOrder(environment, tasks, context.project);
+  await requireFields(environment, order);
+  return order;
+}
+
+/** The last look before anything is sampled: the rows of a hub or an import were not here when it was planned. */
+async function requireFields(environment: SpecNode, { tasks }: EnvironmentOrder): Promise<void> {
+  if (!existsSync(tasks.path)) return;
+  const faults = fieldFaults(environment, tasks.address, await firstRows(tasks.path));
+  if (hasErrors(faults)) throw new RlcliError(faults);
 }
 
 /** Evals of this run that are also made while it trains. */
