@@ -115,7 +115,7 @@ function planNode(node: SpecNode, input: PlanInput, planned: ReadonlyMap<Address
     return {
       change: undefined,
       upstream: { node, identity, lineage, action: "none", facts, observation },
-      diagnostics: kind.check?.({ ...context, identity, changes: [], isForced: false }) ?? [],
+      diagnostics: kind.check?.({ ...context, identity, changes: [], forced: undefined }) ?? [],
     };
   }
   const attributes = diffAttributes(record?.attributes ?? {}, identity, (path) => kind.ruleOf?.(path) ?? "update");
