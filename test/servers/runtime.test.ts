@@ -145,7 +145,7 @@ describe("a server", () => {
     const pass = await call(runtime, "/forward_backward", { model_id, seq_id: 1, forward_backward_input });
     const result = call(runtime, "/retrieve_future", { request_id: pass.request_id });
     await delay(50);
-    await stopServer(folder, { timeoutMs: 30_000 });
+    await stopServer(folder, { timeoutMs: 100_000 });
     expect(Object.keys(await result)).toContain("loss_fn_outputs");
     expect(readRuntime(folder).state).toBe("stopped");
   });

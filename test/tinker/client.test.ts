@@ -124,7 +124,7 @@ describe("submitting", () => {
     ["failed", { type: "answer", status: 500, body: "Internal Server Error" }],
     ["network", { type: "drop", when: "before" }],
   ] as [string, Fault][])("the deadline ends retries: %s", async (kind, fault) => {
-    const options = { ...QUICK, deadlineMs: 100 };
+    const options = { ...QUICK, deadlineMs: 1000 };
     client = new TinkerClient({ baseUrl: server.url, retry: options, timeoutMs: 300 });
     const model = await newModel();
     server.fault = (r) => (r.path === "/optim_step" ? fault : undefined);
