@@ -4,6 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { cliPage } from "./generate/cli-page.mjs";
 import { diagnosticsPage } from "./generate/diagnostics-page.mjs";
+import { environmentPage } from "./generate/environment-page.mjs";
 import { fieldTable } from "./generate/fields.mjs";
 import { importTypeScript } from "./generate/import.mjs";
 import { jsonPage } from "./generate/json-page.mjs";
@@ -52,6 +53,8 @@ async function generate() {
   files.set("src/tinker/proto/tinker.gen.ts", await messagesOf(root, "tinker"));
   const { CODES } = await importTypeScript(new URL("src/codes.ts", root));
   files.set("docs/diagnostics.md", diagnosticsPage(CODES));
+  const { pageNamed } = await importTypeScript(new URL("src/cli/pages.ts", root));
+  files.set("docs/reference/environment.md", environmentPage(pageNamed("environment-variables")));
   const { createProgram, examplesOf } = await importTypeScript(new URL("src/cli/program.ts", root));
   const program = createProgram(async () => {});
   files.set("docs/reference/cli.md", cliPage(program, examplesOf));

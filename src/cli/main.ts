@@ -5,6 +5,7 @@
 import { fail, messageOf } from "../diagnostic.ts";
 import { type CommandContext, createContext, EXIT, type GlobalOptions, outputFault, watchOutput } from "./context.ts";
 import { handleThrown } from "./failure.ts";
+import { helpArguments } from "./help.ts";
 import { createProgram } from "./program.ts";
 
 function enterFolder(dir: string | undefined): void {
@@ -21,7 +22,7 @@ function enterFolder(dir: string | undefined): void {
 
 const outputClosed = watchOutput();
 
-async function main(argv: readonly string[]): Promise<number> {
+async function main(given: readonly string[]): Promise<number> {
   let code: number = EXIT.done;
   let created: CommandContext | undefined;
   const context = (): CommandContext => {
@@ -36,6 +37,7 @@ async function main(argv: readonly string[]): Promise<number> {
     if (context().cwd === "") fail("RL9006", "The current folder no longer exists. Change to another one.");
     code = await body(context());
   });
+  const argv = helpArguments(program, given);
   try {
     if (argv.length === 0) program.outputHelp();
     else await program.parseAsync(argv, { from: "user" });

@@ -16,7 +16,7 @@ export function createProgram(run: Run): Command {
     .addHelpCommand(
       new Command("help")
         .argument("[command...]")
-        .summary("print help for a command")
+        .summary("print help for a command or a topic")
         .helpGroup("More:")
         .helpOption(false),
     )

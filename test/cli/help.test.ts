@@ -1,9 +1,13 @@
 /** What help teaches: every command shows how it is used, in lines that the program itself accepts; every failure says what to type next. */
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { CommanderError } from "commander";
 import { describe, expect, test } from "vitest";
 import { EXAMPLE_PATHS, examplesOf } from "../../src/cli/examples.ts";
+import { helpArguments } from "../../src/cli/help.ts";
+import { type Page, pageNamed } from "../../src/cli/pages.ts";
 import { createProgram } from "../../src/cli/program.ts";
 import { allCommands, pathOf } from "../../src/cli/teach.ts";
 import { nextCommand } from "../../src/cli/views/diagnostic.ts";
@@ -139,6 +143,70 @@ describe("the next command", () => {
         for (const part of code.split(".")) expect([code, FIELDS.has(part)]).toEqual([code, true]);
     },
   );
+});
+
+describe("help on topics", () => {
+  test.each([
+    [
+      ["help", "serve", "start"],
+      ["serve", "start", "--help"],
+    ],
+    [
+      ["--no-color", "help", "plan"],
+      ["--no-color", "plan", "--help"],
+    ],
+    [
+      ["help", "losses"],
+      ["explain", "losses"],
+    ],
+    [
+      ["help", "environment", "variables"],
+      ["explain", "environment", "variables"],
+    ],
+    [
+      ["help", "rl1101", "--json"],
+      ["--json", "explain", "rl1101"],
+    ],
+    [["help"], ["help"]],
+    [
+      ["plan", "--json"],
+      ["plan", "--json"],
+    ],
+    [
+      ["-C", "help", "plan"],
+      ["-C", "help", "plan"],
+    ],
+  ])("%j is %j", (argv, meant) => {
+    expect(helpArguments(program, argv)).toEqual(meant);
+  });
+
+  test("what is neither a command nor a topic is said to be neither", () => {
+    const { status, stderr } = rlcli("help", "adresses");
+    expect([status, stderr]).toEqual([1, expect.stringContaining("Did you mean `addresses`?")]);
+  });
+
+  test.each(["addresses", "environment variables"])("%s is a page, and one for programs", (name) => {
+    const { rows } = pageNamed(name) as Page;
+    const { stdout } = rlcli("help", ...name.split(" "));
+    for (const { term } of rows) expect(stdout).toContain(`  ${term}`);
+    for (const line of stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(80);
+    expect(JSON.parse(rlcli("explain", ...name.split(" "), "--json").stdout)).toMatchObject({ rows });
+  });
+
+  test("every variable that the sources read is on its page", () => {
+    const folder = fileURLToPath(new URL("../../src", import.meta.url));
+    const listed = pageNamed("environment-variables")!
+      .rows.flatMap(({ term, about }) => [term, about])
+      .join(" ");
+    // Of every program, or examples in texts.
+    const others = new Set(["HOME", "PATH", "NAME", "X"]);
+    for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
+      if (!name.endsWith(".ts") || name.endsWith(".gen.ts")) continue;
+      const text = readFileSync(join(folder, name), "utf8");
+      for (const [, variable = ""] of text.matchAll(/\benv\.([A-Z][A-Z0-9_]*)/g))
+        if (!others.has(variable)) expect([name, variable, listed.includes(variable)]).toEqual([name, variable, true]);
+    }
+  });
 });
 
 describe("explain", () => {

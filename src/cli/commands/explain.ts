@@ -16,6 +16,7 @@ import { LOSSES, lossNamed } from "../../losses/registry.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
 import { METRICS, type MetricInfo, metricNamed } from "../../training/rl/metrics.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { PAGES, type Page, pageNamed } from "../pages.ts";
 import {
   renderBlock,
   renderCode,
@@ -24,9 +25,11 @@ import {
   renderLosses,
   renderMetric,
   renderMetrics,
+  renderPage,
 } from "../views/explain.ts";
 
 type Topic =
+  | { readonly type: "page"; readonly page: Page }
   | { readonly type: "code"; readonly code: DiagnosticCode }
   | { readonly type: "metric"; readonly metric: MetricInfo }
   | { readonly type: "metrics" }
@@ -47,6 +50,8 @@ function blockNamed(word: string): BlockName | undefined {
 function findTopic(text: string): Topic | undefined {
   const code = text.toUpperCase();
   if (Object.hasOwn(CODES, code)) return { type: "code", code: code as DiagnosticCode };
+  const page = pageNamed(text);
+  if (page) return { type: "page", page };
   if (text === "metric" || text === "metrics") return { type: "metrics" };
   const metric = metricNamed(text.replace(/^metrics? /, ""));
   if (metric) return { type: "metric", metric };
@@ -75,6 +80,7 @@ function noTopic(text: string): never {
     ? Object.keys(CODES)
     : [
         ...BLOCK_NAMES,
+        ...PAGES.map(({ name: page }) => page),
         ...METRICS.map(({ name: metric }) => metric),
         ...LOSSES.map(({ name: loss }) => loss),
         ...fields,
@@ -83,12 +89,14 @@ function noTopic(text: string): never {
   const hint = didYouMean(text, candidates) || ` Blocks are ${listNames(BLOCK_NAMES)}.`;
   return fail(
     "RL9005",
-    `There is no ${isCode ? "diagnostic code" : "block, field, loss or metric"} \`${text}\`.${hint}`,
+    `There is no ${isCode ? "diagnostic code" : "block, field, loss, metric or page"} \`${text}\`.${hint}`,
   );
 }
 
 function toJson(topic: Topic): unknown {
   switch (topic.type) {
+    case "page":
+      return topic.page;
     case "code":
       return { code: topic.code, severity: "error", ...CODES[topic.code] };
     case "metrics":
@@ -123,6 +131,9 @@ export async function explain(context: CommandContext, text: string | undefined)
     return EXIT.done;
   }
   switch (topic.type) {
+    case "page":
+      context.out(renderPage(topic.page, context));
+      break;
     case "code":
       context.out(renderCode(topic.code, context));
       break;

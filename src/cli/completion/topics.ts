@@ -4,6 +4,7 @@ import { CODES } from "../../codes.ts";
 import { blockInfo } from "../../config/fields.ts";
 import { LOSSES } from "../../losses/registry.ts";
 import { METRICS } from "../../training/rl/metrics.ts";
+import { PAGES } from "../pages.ts";
 import type { Candidate } from "./complete.ts";
 
 /** Fields only of a block that was begun: there are hundreds. */
@@ -17,5 +18,6 @@ export function topicsFor(typed: string): readonly Candidate[] {
     ? Object.entries(CODES).map(([value, { summary }]) => ({ value, about: summary }))
     : [];
   const losses = LOSSES.map(({ name, description }) => ({ value: name, about: description }));
-  return [...blocks, ...fields, ...losses, ...metrics, ...codes];
+  const pages = PAGES.map(({ name, about }) => ({ value: name, about }));
+  return [...blocks, ...pages, ...fields, ...losses, ...metrics, ...codes];
 }

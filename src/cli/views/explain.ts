@@ -6,6 +6,7 @@ import { changeWords } from "../../config/changes.ts";
 import { type BlockInfo, blockOfKind, type FieldInfo } from "../../config/fields.ts";
 import type { LossDefinition } from "../../losses/loss.ts";
 import type { MetricInfo } from "../../training/rl/metrics.ts";
+import type { Page } from "../pages.ts";
 import type { Style } from "./style.ts";
 import { widthOf, wrap } from "./text.ts";
 
@@ -179,6 +180,21 @@ export function renderLosses(losses: readonly LossDefinition[], { style, width }
 function cut(text: string, width: number): string {
   return text.length <= width ? text : `${text.slice(0, Math.max(width - 1, 0))}…`;
 }
+
+/** A table of terms; those that are too long stand above their words. */
+export function renderPage({ about, rows }: Page, { style, width }: ViewOptions): string {
+  const lines = rows.flatMap(({ term, about: words }) => {
+    const [first = "", ...rest] = wrap(words, Math.max(width - TERM_WIDTH - 4, 20));
+    const pad = " ".repeat(TERM_WIDTH + 4);
+    const isLong = term.length > TERM_WIDTH;
+    const head = `  ${style.bold(term)}${isLong ? "" : " ".repeat(TERM_WIDTH - term.length)}`;
+    const body = rest.map((line) => `${pad}${line}`);
+    return isLong ? [head, `${pad}${first}`, ...body] : [`${head}  ${first}`, ...body];
+  });
+  return [...wrap(about, width), "", ...lines, ""].join("\n");
+}
+
+const TERM_WIDTH = 22;
 
 export function renderCode(code: DiagnosticCode, { style, width }: ViewOptions): string {
   const { summary, explanation, next, severity }: CodeInfo = CODES[code];
