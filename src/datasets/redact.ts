@@ -121,32 +121,41 @@ export class Redactor {
 
   /** Puts placeholders into pieces of one text, each suspected of something; false where there was nothing to replace. */
   pieces(pieces: string[], suspicions: readonly number[]): boolean {
-    const given = [...pieces];
+    const given = pieces.slice();
     if (!this.#replaceIn(pieces, suspicions)) return false;
     // What is replaced may leave something beside it that now stands alone, so a second look follows.
-    const once = [...pieces];
-    const second = pieces.map((piece, i) => (piece === given[i] ? 0 : this.#suspicionOf(piece)));
+    const once = pieces.slice();
+    const second: number[] = [];
+    for (let i = 0; i < pieces.length; i += 1)
+      second.push(pieces[i] === given[i] ? 0 : this.#suspicionOf(pieces[i] as string));
     if (this.#replaceIn(pieces, second))
-      for (const [i, piece] of pieces.entries()) if (piece !== once[i]) this.#unclear.push(piece);
+      for (let i = 0; i < pieces.length; i += 1) if (pieces[i] !== once[i]) this.#unclear.push(pieces[i] as string);
     return true;
   }
 
   /** Whether anything changed. */
   #replaceIn(pieces: string[], suspicions: readonly number[]): boolean {
     let all = 0;
-    for (const suspicion of suspicions) all |= suspicion;
+    for (let i = 0; i < suspicions.length; i += 1) all |= suspicions[i] as number;
     if (all === 0) return false;
     let isChanged = false;
-    for (const detector of this.#detectors) {
-      if ((detector.suspect & all) === 0) continue;
-      for (let i = 0; i < pieces.length; i += 1) {
-        if ((detector.suspect & (suspicions[i] as number)) === 0) continue;
-        const piece = pieces[i] as string;
-        const replaced = replaceAll(piece, detector, this.#placeholder);
-        if (replaced === piece) continue;
-        pieces[i] = replaced;
-        isChanged = true;
-      }
+    const detectors = this.#detectors;
+    for (let i = 0; i < detectors.length; i += 1) {
+      const detector = detectors[i] as UniformDetector;
+      if ((detector.suspect & all) !== 0) isChanged = this.#replaceBy(detector, pieces, suspicions) || isChanged;
+    }
+    return isChanged;
+  }
+
+  #replaceBy(detector: UniformDetector, pieces: string[], suspicions: readonly number[]): boolean {
+    let isChanged = false;
+    for (let i = 0; i < pieces.length; i += 1) {
+      if ((detector.suspect & (suspicions[i] as number)) === 0) continue;
+      const piece = pieces[i] as string;
+      const replaced = replaceAll(piece, detector, this.#placeholder);
+      if (replaced === piece) continue;
+      pieces[i] = replaced;
+      isChanged = true;
     }
     return isChanged;
   }

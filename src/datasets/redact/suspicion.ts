@@ -84,6 +84,11 @@ for (const pair of "sk pk rk ec hp ho hu hs hr at xa xb xe xp xr xs pp PX 29 hf 
 ))
   BEFORE_SEPARATOR[(pair.charCodeAt(0) << 8) | pair.charCodeAt(1)] = 1;
 
+/** Points by what has to be looked at there, in the order of `Suspicion`'s looks. */
+const KINDS = ["._-", "bB", "0123456789", "@", ":", "=", "AS", "J", "P"];
+const KIND = new Uint8Array(256).fill(KINDS.length);
+for (const [kind, text] of KINDS.entries()) for (const code of codes(text)) KIND[code] = kind;
+
 /** How far before `=` the end of a name may lie: a quote and three white spaces, each escaped, and the name's last word. */
 const NAME_WINDOW = 34;
 /** How far an address goes before its `@`: 60 characters of user and 100 of password, in bytes of JSON. */
@@ -91,6 +96,8 @@ const ADDRESS_WINDOW = 1000;
 const NAME_ENDS = new Uint8Array(256);
 for (const code of codes("ytndYTNDabcefr")) NAME_ENDS[code] = 1;
 const NAMES = ["key", "secret", "token", "passw", "pwd"].map(codes);
+
+type Look = (at: number) => number;
 
 /** Numbers of a window: its start, its end, and what its bytes are suspected of. */
 export const WINDOW = 3;
@@ -106,6 +113,8 @@ export class Suspicion {
   windowsEnd = 0;
   /** After the last run of groups that was looked at, so that none is looked at twice. */
   #groupsEnd = 0;
+  /** The same of numbers. */
+  #numberEnds = 0;
 
   /** Suspicions of bytes [start, end) of bytes marked at `POINTS`. */
   of({ bytes, points }: MarkedBytes, start: number, end: number): number {
@@ -113,35 +122,54 @@ export class Suspicion {
     this.#start = start;
     this.#end = end;
     this.#groupsEnd = start;
+    this.#numberEnds = start;
     this.windowsEnd = 0;
     let found = 0;
-    let numberEnd = 0;
     if (start >= end) return found;
     const last = (end - 1) >>> 5;
     let bits = (points[start >>> 5] as number) & (-1 << (start & 31));
-    for (let word = start >>> 5; ; ) {
-      while (bits !== 0) {
-        const at = (word << 5) + 31 - Math.clz32(bits & -bits);
-        bits &= bits - 1;
-        const byte = bytes[at] as number;
-        // The commonest points first. What is read outside of the text can only add to the suspicion.
-        if (byte === 0x2e || byte === 0x2d || byte === 0x5f) {
-          if (BEFORE_SEPARATOR[((bytes[at - 2] as number) << 8) | (bytes[at - 1] as number)] !== 1) continue;
-          if (at < end && this.#runsOn(at + 1, 9)) found |= this.#suspect(SUSPECT.key, at, at);
-        } else if (byte === 0x62) {
-          const third = (bytes[at + 2] as number) | 0x20;
-          if ((third === 0x61 || third === 0x73) && at < end) found |= this.#scheme(at);
-        } else if (at >= end) return found;
-        else if (byte >= 0x30 && byte <= 0x39) {
-          if (at < numberEnd) continue;
-          numberEnd = this.#numberEnd(at);
-          found |= this.#suspect(this.#number(at, numberEnd), at, numberEnd);
-        } else found |= this.#suspect(this.#other(byte, at), at, at);
+    for (let word = start >>> 5; word <= last; ) {
+      if (bits === 0) {
+        word += 1;
+        bits = points[word] as number;
+        continue;
       }
-      word += 1;
-      if (word > last) return found;
-      bits = points[word] as number;
+      const at = (word << 5) + 31 - Math.clz32(bits & -bits);
+      bits &= bits - 1;
+      const kind = KIND[bytes[at] as number] as number;
+      // Most of the commonest points are nothing. What is read outside of the text can only add to the suspicion.
+      if (kind === 0 && BEFORE_SEPARATOR[((bytes[at - 2] as number) << 8) | (bytes[at - 1] as number)] !== 1) continue;
+      // The word of marks may go beyond the text.
+      if (at < end) found |= (this.#looks[kind] as Look)(at);
     }
+    return found;
+  }
+
+  /**
+   * By kind. Called through a table, so that the engine compiles each by itself when it is common, and none of them again
+   * with the loop whenever a rare one is met.
+   */
+  readonly #looks: readonly Look[] = [
+    (at) => this.#token(at),
+    (at) => this.#suspect(this.#scheme(at), at, at),
+    (at) => (at < this.#numberEnds ? 0 : this.#figures(at)),
+    (at) => this.#suspect(this.#isInEmail(at) ? SUSPECT.email : 0, at, at),
+    (at) => this.#suspect(this.#colon(at) | this.#assigned(at), at, at),
+    (at) => this.#suspect(this.#assigned(at), at, at),
+    (at) => this.#suspect(this.#capitals(at), at, at),
+    (at) => this.#suspect(this.#at(at - 1) === 0x79 && this.#at(at - 2) === 0x65 ? SUSPECT.jwt : 0, at, at),
+    (at) => this.#suspect(this.#spells("private key", at) ? SUSPECT.privateKey : 0, at, at),
+    () => 0,
+  ];
+
+  #token(at: number): number {
+    return this.#runsOn(at + 1, 9) ? this.#suspect(SUSPECT.key, at, at) : 0;
+  }
+
+  #figures(at: number): number {
+    const end = this.#numberEnd(at);
+    this.#numberEnds = end;
+    return this.#suspect(this.#number(at, end), at, end);
   }
 
   /** Adds the surroundings of bytes [from, to) to the windows. */
@@ -194,30 +222,10 @@ export class Suspicion {
     return ((CLASS[this.#at(at)] as number) & mask) !== 0;
   }
 
-  #other(byte: number, at: number): number {
-    switch (byte) {
-      case 0x40: // @
-        return this.#isInEmail(at) ? SUSPECT.email : 0;
-      case 0x3a: // :
-        return this.#colon(at) | this.#assigned(at);
-      case 0x3d: // =
-        return this.#assigned(at);
-      case 0x41: // A
-      case 0x53: // S
-        return this.#capitals(at);
-      case 0x4a: // J
-        return this.#at(at - 1) === 0x79 && this.#at(at - 2) === 0x65 ? SUSPECT.jwt : 0;
-      case 0x50: // P
-        return this.#spells("private key", at) ? SUSPECT.privateKey : 0;
-      case 0x42: // B
-        return this.#scheme(at);
-      default:
-        return 0;
-    }
-  }
-
   /** Schemes of `Authorization`. */
   #scheme(at: number): number {
+    const third = this.#at(at + 2) | 0x20;
+    if (third !== 0x61 && third !== 0x73) return 0;
     return this.#spells("bearer ", at) || this.#spells("basic ", at) ? SUSPECT.assigned : 0;
   }
 
