@@ -215,7 +215,18 @@ export interface DatasetBlock {
     /**
      * Form of the files; `auto` looks and says what it saw.
      */
-    readonly format?: "auto" | "messages" | "openai" | "anthropic" | "langsmith" | "litellm" | "langfuse" | "otel" | "alpaca";
+    format?:
+      | "auto"
+      | "messages"
+      | "openai"
+      | "anthropic"
+      | "langsmith"
+      | "litellm"
+      | "claude-code"
+      | "codex"
+      | "langfuse"
+      | "otel"
+      | "alpaca";
     /**
      * Files, globs or folders, relative to the spec; a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.
      *
@@ -265,7 +276,7 @@ export interface DatasetBlock {
      */
     readonly model?: string;
     /**
-     * `prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel), `none` for rows that somebody made (messages, alpaca).
+     * `prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel, claude-code, codex), `none` for rows that somebody made (messages, alpaca).
      */
     readonly dedupe?: "none" | "exact" | "prefix";
     /**

@@ -891,6 +891,8 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
      "anthropic",
      "langsmith",
      "litellm",
+     "claude-code",
+     "codex",
      "langfuse",
      "otel",
      "alpaca"
@@ -1056,7 +1058,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "import.dedupe",
     "title": "Duplicates",
-    "description": "`prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel), `none` for rows that somebody made (messages, alpaca).",
+    "description": "`prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel, claude-code, codex), `none` for rows that somebody made (messages, alpaca).",
     "type": "string",
     "isRequired": false,
     "change": "rule",

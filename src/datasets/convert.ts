@@ -21,7 +21,7 @@ import { RowsFile } from "./rowsfile.ts";
 import { Spool, type SpooledRows } from "./spool.ts";
 import { damagedDiagnostic, type Tally } from "./tally.ts";
 import { type Layout, layoutOf, ValueSplitter } from "./values.ts";
-import { type BlockResult, collect, readBlock } from "./work.ts";
+import { type BlockResult, collect, type PlacedEvent, readBlock } from "./work.ts";
 
 export type { ImportOptions } from "./options.ts";
 
@@ -195,14 +195,17 @@ class Conversion {
     results: AsyncIterable<BlockResult>,
     { name, at, plan, reader }: { name: string; at: LineCount; plan: ReadPlan; reader: LineReader },
   ): AsyncGenerator<Buffer> {
+    const events: PlacedEvent[] = [];
     for await (const result of results) {
       this.#tally.add(name, at.line, result.tally);
       const origin = { file: name, lineBefore: at.line - 1, dedupe: plan.dedupe };
+      for (const { event, line } of result.events) events.push({ event, line: origin.lineBefore + line });
       at.line += result.lines;
       yield* this.#taken(origin, result, reader);
       this.#checkErrors();
       if (this.isFull) return;
     }
+    yield* this.#sessionRows({ file: name, lineBefore: 0, dedupe: plan.dedupe }, events, reader);
   }
 
   #plan(format: Format | undefined) {
@@ -307,6 +310,21 @@ class Conversion {
     }
   }
 
+  /** Rows of the conversations that a file's events make, each on the line that ends it. */
+  *#sessionRows(origin: Origin, events: readonly PlacedEvent[], reader: LineReader): Generator<Buffer> {
+    for (const conversation of reader.session?.conversations(events.map(({ event }) => event)) ?? []) {
+      if (this.isFull) return;
+      const { line } = events[conversation.last] as PlacedEvent;
+      const result = collect(reader, (tally, sink) => {
+        reader.value(conversation, 1, tally, sink, () => ({ line: 1, column: 1 }));
+        return { lines: 0, end: 0 };
+      });
+      this.#tally.add(origin.file, line, result.tally);
+      yield* this.#out({ ...origin, lineBefore: line - 1 }, result);
+      this.#checkErrors();
+    }
+  }
+
   /** The row of a pair counts as one of the line that completed it. */
   #joined(file: string, line: number, pair: Pair, reader: LineReader): BlockResult {
     const value = { request: pair.request, response: pair.result };
@@ -384,7 +402,10 @@ class Conversion {
       format?.expected ?? expectedShapes(Object.values(this.#tally.statistics().formats)),
       "error",
     );
-    const borne = maxErrors === 0 ? "No damaged line is allowed" : `More than ${maxErrors} lines are damaged`;
+    const borne =
+      maxErrors === 0
+        ? "No damaged line is allowed"
+        : `More than ${maxErrors} ${maxErrors === 1 ? "line is" : "lines are"} damaged`;
     fail("RL6014", `${borne}. ${detail}`, { range });
   }
 

@@ -4,6 +4,7 @@
  */
 import type { Conversation } from "../tokens/conversation.ts";
 import type { JsonRecord } from "./row.ts";
+import type { SessionRules } from "./session.ts";
 
 export interface FormatOptions {
   /** Tool calls, their results and tool definitions: kept for the chat template, or left out. */
@@ -38,6 +39,7 @@ export interface FormatResult {
   readonly task?: JsonRecord;
 }
 
+/** A conversation's line is `SessionConversation` where there is a `session`. */
 export interface Format {
   readonly name: string;
   /** Whether lines are requests of an agent, which repeat a growing conversation: only the longest is taken by default. */
@@ -48,4 +50,6 @@ export interface Format {
   detects(value: unknown): boolean;
   /** Throws `RejectedRow` for a line that is not what the format says. */
   read(value: unknown, options: FormatOptions): FormatResult;
+  /** Of a format whose conversations go over the lines of a file; `read` is then given what this puts together. */
+  readonly session?: SessionRules;
 }

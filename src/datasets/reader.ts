@@ -11,6 +11,7 @@ import { Redactor, SurvivedError } from "./redact.ts";
 import { formatNamed } from "./registry.ts";
 import { applyRules, damaged, RejectedRow, skipped } from "./row.ts";
 import type { RowBuffer } from "./rowbuffer.ts";
+import type { SessionEvent, SessionRules } from "./session.ts";
 import { SpanReader } from "./spans.ts";
 import type { BlockTally, Place } from "./tally.ts";
 import { type Condition, parseCondition } from "./where.ts";
@@ -32,6 +33,8 @@ export interface RowSink {
   isFull(): boolean;
   row(line: number, row: ReadRow): void;
   half(line: number, half: Half): void;
+  /** What a line says of a session. */
+  event(line: number, event: SessionEvent): void;
 }
 
 /** Tokens of a conversation. */
@@ -77,6 +80,11 @@ export class LineReader {
   /** Where rows of blocks are written to; undefined where that can be anywhere. */
   get rows(): RowBuffer | undefined {
     return this.#spans?.rows;
+  }
+
+  /** How lines make conversations, where none is one. */
+  get session(): SessionRules | undefined {
+    return this.#format?.session;
   }
 
   /** Places that a tally keeps for each reason; undefined for the usual few. */
@@ -152,7 +160,10 @@ export class LineReader {
       return;
     }
     tally.lines += 1;
-    this.value(value, at.line, tally, sink, (offset) => placeIn(text, offset, at));
+    const place = (offset: number): Place => placeIn(text, offset, at);
+    const { session } = this.#format ?? {};
+    if (session) readEvent(session, value, at.line, tally, sink, place);
+    else this.value(value, at.line, tally, sink, place);
   }
 
   /** Rows of one parsed value. `place` says where something at an offset of its text stands. */
@@ -221,6 +232,22 @@ export class LineReader {
       ...(tools === undefined ? {} : { tools }),
       ...(weighed === undefined ? {} : { weight: weighed }),
     });
+  }
+}
+
+function readEvent(
+  session: SessionRules,
+  value: unknown,
+  line: number,
+  tally: BlockTally,
+  sink: RowSink,
+  place: (offset: number) => Place,
+): void {
+  try {
+    const event = session.event(value);
+    if (event) sink.event(line, event);
+  } catch (error) {
+    reject(error, tally, place);
   }
 }
 

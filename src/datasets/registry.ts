@@ -3,6 +3,8 @@ import { fail } from "../diagnostic.ts";
 import type { Format } from "./format.ts";
 import { alpacaFormat } from "./formats/alpaca.ts";
 import { anthropicFormat } from "./formats/anthropic.ts";
+import { claudeCodeFormat } from "./formats/claude-code.ts";
+import { codexFormat } from "./formats/codex.ts";
 import { langfuseFormat } from "./formats/langfuse.ts";
 import { langsmithFormat } from "./formats/langsmith.ts";
 import { litellmFormat } from "./formats/litellm.ts";
@@ -17,6 +19,8 @@ export const FORMATS: readonly Format[] = [
   litellmFormat,
   otelFormat,
   langfuseFormat,
+  claudeCodeFormat,
+  codexFormat,
   anthropicFormat,
   openaiFormat,
   messagesFormat,

@@ -4,6 +4,7 @@ import type { Half } from "./format.ts";
 import { KeyList, type RowKeys } from "./keys.ts";
 import type { LineReader, RowSink } from "./reader.ts";
 import { RowBuffer } from "./rowbuffer.ts";
+import type { SessionEvent } from "./session.ts";
 import { BlockTally } from "./tally.ts";
 
 const NEWLINE = 10;
@@ -11,6 +12,12 @@ const NEWLINE = 10;
 /** A half and its line, from the block's first. */
 export interface PlacedHalf {
   readonly half: Half;
+  readonly line: number;
+}
+
+/** What a line says of a session, and that line, from the block's first. */
+export interface PlacedEvent {
+  readonly event: SessionEvent;
   readonly line: number;
 }
 
@@ -23,6 +30,7 @@ export interface BlockResult {
   /** Where rows are compared or sampled. */
   readonly keys: RowKeys | undefined;
   readonly halves: readonly PlacedHalf[];
+  readonly events: readonly PlacedEvent[];
   /** Lines that the block stands for. */
   readonly lines: number;
   /** Byte of the block after the last line read. */
@@ -63,6 +71,7 @@ export function collect(
   const rowLines: number[] = [];
   const [wholes, beginnings] = [new KeyList(), new KeyList()];
   const halves: PlacedHalf[] = [];
+  const events: PlacedEvent[] = [];
   // A block that failed before may have left something.
   out.length = 0;
   const { lines, end } = step(tally, {
@@ -79,8 +88,19 @@ export function collect(
       for (const key of row.keys.beginnings) beginnings.add(key);
     },
     half: (line, half) => halves.push({ half, line }),
+    event: (line, event) => events.push({ event, line }),
   });
   const keys = wholes.length > 0 ? { wholes: wholes.take(), beginnings: beginnings.take() } : undefined;
   const rowCount = rowLines.length;
-  return { rows: out.take(spare), rowCount, rowLines: new Uint32Array(rowLines), keys, halves, lines, end, tally };
+  return {
+    rows: out.take(spare),
+    rowCount,
+    rowLines: new Uint32Array(rowLines),
+    keys,
+    halves,
+    events,
+    lines,
+    end,
+    tally,
+  };
 }

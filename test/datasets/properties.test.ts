@@ -156,7 +156,62 @@ const WRITERS: readonly [string, string, (turns: Turn[]) => unknown][] = [
   ],
 ];
 
+/** The same, over lines of a session's file. */
+const SESSIONS: readonly [string, (turns: readonly Turn[]) => readonly unknown[]][] = [
+  [
+    "claude-code",
+    (turns) =>
+      turns.map((turn, i) => ({
+        type: turn.role,
+        uuid: String(i),
+        parentUuid: i === 0 ? null : String(i - 1),
+        sessionId: "s",
+        message: turn.role === "user" ? turn : { id: `m${i}`, ...blocks(turn) },
+      })),
+  ],
+  [
+    "codex",
+    (turns) => [
+      { type: "session_meta", payload: { id: "s" } },
+      ...turns.map(({ role, content }) => ({
+        type: "response_item",
+        payload: { type: "message", role, content: [{ type: "input_text", text: content }] },
+      })),
+    ],
+  ],
+];
+
 describe("a conversation survives", () => {
+  test.each(SESSIONS)("the session of %s, whatever is asked anew", async (format, write) => {
+    await fc.assert(
+      fc.asyncProperty(conversation, fc.constantFrom(format, "auto"), text, async (all, named, anew) => {
+        const turns = all.filter((t) => t.role !== "system");
+        const lines = [...write(turns)];
+        const last = turns.length - 2;
+        // The last question once more, in another wording, after the same beginning.
+        if (format === "codex")
+          lines.push({ type: "event_msg", payload: { type: "thread_rolled_back", num_turns: 1 } });
+        const again = write([...turns.slice(0, last), { role: "user", content: `?${anew}` }, turns.at(-1) as Turn]);
+        const added = again.slice(-2).map((line) => JSON.parse(JSON.stringify(line)) as Record<string, unknown>);
+        if (format === "claude-code") {
+          added[0]!.uuid = "again";
+          added[1] = {
+            ...added[1],
+            uuid: "answer",
+            parentUuid: "again",
+            message: { ...(added[1]!.message as object), id: "x" },
+          };
+        }
+        const input = [...lines, ...added].map((line) => `${JSON.stringify(line)}\n`).join("");
+        const { rows, statistics } = await run(named, input, { dedupe: "none" });
+        expect(statistics.rejected).toEqual([]);
+        const second = [...turns.slice(0, last), { role: "user", content: `?${anew}` }, turns.at(-1)];
+        expect(rows).toEqual([{ messages: turns }, { messages: second }]);
+        expect(Object.values(statistics.formats)).toEqual([format]);
+      }),
+      { numRuns: 60 },
+    );
+  });
   test.each(WRITERS)("%s: %s", async (format, _, write) => {
     await fc.assert(
       fc.asyncProperty(conversation, fc.constantFrom(format, "auto"), async (turns, named) => {
@@ -223,6 +278,10 @@ const odd = fc.letrec((tie) => ({
         "value",
         "weight",
         "kwargs",
+        "payload",
+        "uuid",
+        "parentUuid",
+        "sessionId",
         "id",
         "__proto__",
         "length",
@@ -245,6 +304,9 @@ describe("nothing ends the program", () => {
           `0\n${input}`,
           keep ? { keep_tools: true, keep_thinking: true, redact: {} } : {},
         );
+        // Many lines of a session make one conversation.
+        const seen = Object.values(statistics.formats);
+        if (FORMATS.some((f) => f.session && (f.name === format || seen.includes(f.name)))) return;
         expect(rows.length + sum(statistics.dropped)).toBeGreaterThanOrEqual(statistics.lines - batchHalves(values));
       }),
       { numRuns: 150 },

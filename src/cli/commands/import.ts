@@ -17,7 +17,7 @@ import { findSources, openSource } from "../../datasets/sources.ts";
 import { RowStatistics } from "../../datasets/statistics.ts";
 import { type ImportStatistics, importWarnings, Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
-import { replaceable, roomIn, syncFolder, temporaryName } from "../../files.ts";
+import { replaceable, roomIn, temporaryName } from "../../files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { renderImport, renderRowStatistics } from "../views/import.ts";
 
@@ -259,10 +259,8 @@ async function writeWhole(path: string, name: string, { rows, into, isToKeep, is
         rows(),
       );
     if (!isToKeep()) return false;
-    if (target) {
-      await rename(temporary, target);
-      syncFolder(dirname(target));
-    }
+    // What is in the file is on the disk. That it has its name need not be: without power there is the old file or this one.
+    if (target) await rename(temporary, target);
     return true;
   } catch (error) {
     if (error instanceof RlcliError || !(error as NodeJS.ErrnoException).syscall) throw error;

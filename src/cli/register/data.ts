@@ -13,6 +13,8 @@ export const FORMAT_NAMES = [
   "anthropic",
   "langsmith",
   "litellm",
+  "claude-code",
+  "codex",
   "langfuse",
   "otel",
   "alpaca",
