@@ -5,6 +5,7 @@ import { type Diagnostic, fail, hasErrors, RlcliError } from "../diagnostic.ts";
 import type { HarborOrder } from "../environment-order.ts";
 import type { HarborTask } from "../environments/harbor/task.ts";
 import type { TaskSet } from "../environments/harbor/tasks.ts";
+import { shortPath } from "../files.ts";
 import type { ProjectContext } from "../kind.ts";
 import { isHarbor } from "../kinds/environment.ts";
 import { harborOrder, harborTasks } from "../kinds/harbor.ts";
@@ -63,7 +64,7 @@ async function environmentOf(
   if (tasks !== undefined && flags.environment !== undefined) fail("RL9003", "Give tasks or --environment, not both.");
   if (tasks === undefined) return environmentOfSpec(context, flags);
   const { file } = adhocSpec(context, "env", { environments: { tasks: harborBlock(context, tasks, flags) } });
-  const { spec, context: project } = await openWith(context, { file: [file] });
+  const { spec, context: project } = await openWith(context, { file: [shortPath(file, context.cwd)] });
   const node = spec?.nodes.get("environment.tasks");
   if (!node) throw new Error(`the spec ${file} has no environment`);
   return { node, project };

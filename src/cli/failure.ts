@@ -3,7 +3,7 @@ import { type Command, CommanderError } from "commander";
 import { diagnostic, messageOf, RlcliError } from "../diagnostic.ts";
 import { isFileSystemError } from "../files.ts";
 import { type CommandContext, EXIT, type ExitCode, reportFailure, VERSION } from "./context.ts";
-import { helpOf, usageDiagnostic } from "./usage.ts";
+import { helpOf, usageDiagnostic, withoutSpec } from "./usage.ts";
 
 /** The words that are safe to repeat in a report: the leading names of commands, and names of options. Values may be secret. */
 function commandWords(argv: readonly string[], program: Command): string {
@@ -63,7 +63,7 @@ export function handleThrown(error: unknown, { program, argv, context }: Invocat
     error instanceof CommanderError
       ? [usageDiagnostic(program, argv, error)]
       : error instanceof RlcliError
-        ? error.diagnostics
+        ? withoutSpec(program, argv, error.diagnostics)
         : isRefusal(error)
           ? [diagnostic("RL9010", `${messageOf(error)}.`)]
           : undefined;

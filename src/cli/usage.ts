@@ -30,6 +30,31 @@ function fullName(command: Command): string {
 export const helpOf = (program: Command, argv: readonly string[]): string =>
   `${fullName(reachedCommand(program, argv))} --help`;
 
+/** What a command takes in place of a spec, as it would be typed. */
+const IN_PLACE: Readonly<Record<string, string>> = {
+  "--model": "--model builtin:tiny",
+  "--base-model": "--base-model builtin:tiny",
+  "--base-url": "--base-url URL",
+};
+
+/** A spec that is missing is no fault of commands that can do without: what they take in its place is said too. */
+export function withoutSpec(
+  program: Command,
+  argv: readonly string[],
+  diagnostics: readonly Diagnostic[],
+): readonly Diagnostic[] {
+  const [only] = diagnostics;
+  if (diagnostics.length !== 1 || only?.code !== "RL1001" || !only.detail.includes("`rlcli init`")) return diagnostics;
+  const command = reachedCommand(program, argv);
+  const ways = Object.entries(IN_PLACE).flatMap(([long, typed]) =>
+    command.options.some((option) => option.long === long) ? [typed] : [],
+  );
+  if (command.registeredArguments.some((argument) => argument.name() === "tasks"))
+    ways.push(`the tasks: \`${fullName(command)} ./tasks\``);
+  if (ways.length === 0) return diagnostics;
+  return [{ ...only, detail: `${only.detail} Without a spec, give ${ways.join(" or ")}.` }];
+}
+
 function optionNames(command: Command): string[] {
   const names: string[] = [];
   for (let at: Command | null = command; at !== null; at = at.parent)

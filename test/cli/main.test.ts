@@ -216,3 +216,29 @@ describe("the frame", () => {
     expect(stderr).toContain("error[RL9006]");
   });
 });
+
+describe("where there is no spec, a command that can do without says how", () => {
+  test.each([
+    [["sample", "--prompt", "x"], "Without a spec, give --model builtin:tiny or --base-url URL."],
+    [["serve", "start"], "Without a spec, give --base-model builtin:tiny."],
+    [["env", "check"], "Without a spec, give the tasks: `rlcli env check ./tasks`."],
+  ])("%j", async (args, words) => {
+    const { exitCode, stderr } = await rlcli(["-C", "/", ...args]);
+    expect([exitCode, stderr.replaceAll(/\s+/g, " ")]).toEqual([1, expect.stringContaining(words)]);
+  });
+
+  test("one that cannot does not", async () => {
+    const { stderr } = await rlcli(["-C", "/", "plan"]);
+    expect(stderr).toContain("RL1001");
+    expect(stderr).not.toContain("Without a spec");
+  });
+
+  test.each([
+    [["state", "push", "nowhere.json"], "There is no file nowhere.json."],
+    [["apply", "nowhere.bin"], "The plan nowhere.bin does not exist."],
+  ])("a file that is missing is said to be: %j", async (args, words) => {
+    const { stderr } = await rlcli(["-C", "/", ...args]);
+    expect(stderr).toContain(words);
+    expect(stderr).not.toContain("ENOENT");
+  });
+});

@@ -4,7 +4,7 @@ import { isAbsolute, join, resolve } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { fail } from "../../diagnostic.ts";
 import { digestFile, shortDigest } from "../../digest.ts";
-import { temporaryName } from "../../files.ts";
+import { shortPath, temporaryName } from "../../files.ts";
 import type { PlanOptions } from "../../plan/file.ts";
 import { adhocSpec, specText } from "../adhoc.ts";
 import { applyFresh } from "../commands/apply.ts";
@@ -38,16 +38,16 @@ export async function doAdhoc(context: CommandContext, work: AdhocWork, flags: W
   }
   const folder = flags.logPath === undefined ? undefined : resolve(context.cwd, flags.logPath);
   const { file } = adhocSpec(context, work.verb, work.body, work.identity, folder);
-  const options = optionsFor(file);
+  const options = optionsFor(shortPath(file, context.cwd));
   if (flags.dryRun) return dryRun(context, options);
   const code = await applyFresh(context, options, { autoApprove: true, detach: flags.detach ?? false });
   const isSilent = context.isJson || flags.detach;
   if (isSilent) return code;
   if (code !== EXIT.done)
     context.err(
-      `This command's spec is ${shown(context, file)}: other commands find it with -f. The same command again goes on.\n`,
+      `This command's spec is ${shortPath(file, context.cwd)}: other commands find it with -f. The same command again goes on.\n`,
     );
-  else if (work.next) context.out(`\n${work.next(shown(context, file))}\n`);
+  else if (work.next) context.out(`\n${work.next(shortPath(file, context.cwd))}\n`);
   return code;
 }
 
@@ -90,10 +90,6 @@ async function spool(context: CommandContext): Promise<string> {
   } finally {
     rmSync(temporary, { force: true });
   }
-}
-
-function shown(context: CommandContext, path: string): string {
-  return path.startsWith(`${context.cwd}/`) ? path.slice(context.cwd.length + 1) : path;
 }
 
 /** A block of the spec from what was said; what was not is left to its default. */

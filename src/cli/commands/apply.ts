@@ -4,6 +4,7 @@ import { isAbsolute, join } from "node:path";
 import { fail, hasErrors, messageOf, RlcliError } from "../../diagnostic.ts";
 import { type ApplyResult, applyChanges } from "../../engine/apply.ts";
 import { recordEvents } from "../../engine/history.ts";
+import { isFileSystemError } from "../../files.ts";
 import { checkStale, decodePlan, type PlanOptions } from "../../plan/file.ts";
 import { hasChanges, type PlanResult } from "../../plan/plan.ts";
 import { confirm } from "../confirm.ts";
@@ -70,9 +71,10 @@ async function applySaved(context: CommandContext, name: string, flags: ApplyFla
   try {
     text = readFileSync(path, "utf8");
   } catch (error) {
+    const isMissing = isFileSystemError(error) && error.code === "ENOENT";
     return fail(
       "RL2004",
-      `The plan ${name} cannot be read: ${messageOf(error)}. Make one with \`rlcli plan -o ${name}\`.`,
+      `The plan ${name} ${isMissing ? "does not exist" : `cannot be read: ${messageOf(error)}`}. Make one with \`rlcli plan -o ${name}\`.`,
     );
   }
   const saved = decodePlan(text, name);

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import type { Address } from "../../address.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { isFileSystemError } from "../../files.ts";
 import { deploymentResults } from "../../kinds/deployment-record.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { withLease } from "../../state/lease.ts";
@@ -143,7 +144,9 @@ export async function statePush(context: CommandContext, file: string, flags: Pa
   try {
     saved = JSON.parse(readFileSync(file, "utf8"));
   } catch (error) {
-    return fail("RL9009", `${file} is not a recovery file: ${messageOf(error)}.`);
+    const isMissing = isFileSystemError(error) && error.code === "ENOENT";
+    const why = isMissing ? `There is no file ${file}.` : `${file} is not a recovery file: ${messageOf(error)}.`;
+    return fail("RL9009", `${why} Name the one that a failed apply named.`);
   }
   if (!isRecoveryFile(saved)) {
     return fail(
