@@ -2,21 +2,15 @@
  * SkyRL as rlcli itself installs, starts, watches and stops it: the program from end to end on a real jax server. Slow, so only with
  * RLCLI_TEST_ALL, and only where `setup-skyrl` has found a package to install.
  */
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { rows, TestProject, until } from "../e2e/project.ts";
+import { type TestProject, until } from "../e2e/project.ts";
 import { StandInHub } from "../hub/stand-in.ts";
 import { WRITER } from "../hub/uploads.ts";
-import { cache, openaiPython, runCommand } from "./environment.ts";
-
-const environment = join(cache, "skyrl");
-const packageFile = join(environment, "package");
-const canRun =
-  process.env.RLCLI_TEST_ALL === "1" && existsSync(join(environment, "complete")) && existsSync(packageFile);
+import { openaiPython, runCommand } from "./environment.ts";
+import { canManage, killModule, newManagedProject, processesOf, SLOW } from "./managed.ts";
 
 const SPEC = `rlcli: 1
 project: skyrl
@@ -34,85 +28,16 @@ runs:
   agent: { type: rl, server: box, environment: sums, loss: twice, steps: 2, group_size: 4, groups_per_batch: 2, max_tokens: 4, learning_rate: 1e-3, lora_rank: 8 }
 `;
 
-const GRADER = `export function grade({ completion }) {
-  return { reward: [...completion].reduce((sum, char) => sum + (char.codePointAt(0) % 97), 0) / 400 };
-}
-`;
+const newProject = (): TestProject => newManagedProject(SPEC);
 
-const TASKS = Array.from(
-  { length: 8 },
-  (_, i) => `${JSON.stringify({ question: `${i}+1=`, answer: `${i + 1}` })}\n`,
-).join("");
-
-function newProject(): TestProject {
-  const project = new TestProject({
-    "rlcli.yaml": SPEC,
-    "numbers.jsonl": rows(),
-    "sums.jsonl": TASKS,
-    "grade.mjs": GRADER,
-  });
-  cpSync(new URL("../fixtures/tiny-qwen3", import.meta.url), join(project.folder, "tiny"), { recursive: true });
-  // The python that made the counterpart's environment is the one whose packages are known to be there.
-  const python = join(environment, "bin/python");
-  const version = execFileSync(python, ["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], {
-    encoding: "utf8",
-  }).trim();
-  const links = process.env.PIP_FIND_LINKS ? ["--find-links", process.env.PIP_FIND_LINKS] : [];
-  const data = mkdtempSync(join(tmpdir(), "rlcli-data-"));
-  Object.assign(project.env, {
-    RLCLI_UV: join(environment, "bin/uv"),
-    RLCLI_DATA: data,
-    RLCLI_SKYRL_PACKAGE: readFileSync(packageFile, "utf8").trim(),
-    RLCLI_SKYRL_PYTHON: version,
-    RLCLI_SKYRL_ARGUMENTS: [...links, "torch==2.13.0", "tinker==0.24.1"].join(" "),
-  });
-  onTestFinished(async () => {
-    project.run(["serve", "stop", "--force"]);
-    await project.close();
-    rmSync(data, { recursive: true, force: true });
-  });
-  return project;
-}
-
-/** Processes of the project's server, by the mark that they inherit. */
-function processes(project: TestProject, module: string): readonly number[] {
-  const mark = `RLCLI_SERVER=${join(project.folder, ".rlcli/servers/box")}\0`;
-  return readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .filter((name) => {
-      try {
-        const words = readFileSync(`/proc/${name}/cmdline`, "utf8");
-        return (
-          readFileSync(`/proc/${name}/environ`, "utf8").includes(mark) &&
-          words.includes(module) &&
-          !words.startsWith("uv")
-        );
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
-}
-
-/** A jax server compiles for half a minute before its first step. */
-const SLOW = { timeoutMs: 600_000 };
-
-/** Kills the Python process of a module, not the `uv run` that it was started under. */
-function kill(project: TestProject, module: string): void {
-  const [pid] = processes(project, module).filter(
-    (pid) => !readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("uv\0run"),
-  );
-  process.kill(pid!, "SIGKILL");
-}
-
-test.skipIf(!canRun)(
+test.skipIf(!canManage)(
   "trains, survives its engine's death, and leaves nothing (needs SkyRL, RLCLI_TEST_ALL)",
   async () => {
     const project = newProject();
     const applying = project.start("apply", "--auto-approve");
     await until(() => existsSync(join(project.folder, ".rlcli/runs/count")), 600_000);
     await project.reachesStep(10, SLOW);
-    kill(project, "skyrl.tinker.engine");
+    killModule(project, "skyrl.tinker.engine");
     const { code, err } = await applying.ended;
     expect(code, err).toBe(0);
     expect(project.record("run.count")).toMatchObject({ status: "ready", results: { step: 60 } });
@@ -123,17 +48,17 @@ test.skipIf(!canRun)(
     expect(project.actions()).toEqual({});
 
     process.kill(server.pid, "SIGKILL");
-    await until(() => processes(project, "").length === 0, 30_000);
+    await until(() => processesOf(project, "").length === 0, 30_000);
     expect(project.actions()).toEqual({ "server.box": "restart" });
     project.ok("apply", "--auto-approve");
     project.ok("serve", "stop");
-    expect(processes(project, "")).toEqual([]);
+    expect(processesOf(project, "")).toEqual([]);
     expect(project.actions()).toEqual({});
   },
   1_800_000,
 );
 
-test.skipIf(!canRun)(
+test.skipIf(!canManage)(
   "rlcli, its worker and the API killed in turn; then the run moves to another server (needs SkyRL, RLCLI_TEST_ALL)",
   async () => {
     const project = newProject();
@@ -150,7 +75,7 @@ test.skipIf(!canRun)(
     await until(() => project.actions("--target", "run.count")["run.count"] === "resume");
     const again = project.start("apply", "--auto-approve", "--target", "run.count");
     await project.reachesStep(20, SLOW);
-    kill(project, "skyrl.tinker.api");
+    killModule(project, "skyrl.tinker.api");
     const { code, err } = await again.ended;
     expect(code, err).toBe(0);
     expect(project.record("run.count")).toMatchObject({ status: "ready", incarnation: 1, results: { step: 60 } });
@@ -176,7 +101,7 @@ test.skipIf(!canRun)(
   1_800_000,
 );
 
-test.skipIf(!canRun)(
+test.skipIf(!canManage)(
   "its checkpoints: asked through OpenAI's client, downloaded, pushed to a hub (needs SkyRL, RLCLI_TEST_ALL)",
   async () => {
     const project = newProject();

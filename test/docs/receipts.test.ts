@@ -11,9 +11,15 @@ const row = (name: string): string =>
   readme.split("\n").find((line) => line.startsWith("|") && line.includes(`benchmarks/results/${name}.json`)) ?? "";
 
 test("a step beside tinker-cookbook", () => {
-  const { rlcli, cookbook } = receipt("client-skyrl");
-  for (const { seconds, clientSeconds } of [rlcli, cookbook])
-    expect(row("client-skyrl")).toContain(`${seconds.toFixed(2)} s, of it ${clientSeconds.toFixed(3)} s in the client`);
+  const { batches } = receipt("client-skyrl");
+  const [small] = batches.filter(({ server }: { server: string }) => server === "skyrl");
+  const large = batches.at(-1);
+  for (const who of ["rlcli", "cookbook"]) {
+    const { seconds, clientSeconds } = small[who];
+    expect(row("client-skyrl")).toContain(`${seconds.toFixed(2)} s, of it ${clientSeconds.toFixed(2)} s in the client`);
+    expect(row("client-skyrl")).toContain(`; ${large[who].clientSeconds.toFixed(2)} s with the larger`);
+  }
+  expect(row("client-skyrl")).toContain(`${large.groups} tasks, ${large.maxTokens} tokens`);
 });
 
 test("the embedded server beside SkyRL", () => {

@@ -22,6 +22,7 @@ import {
   writeRuntime,
   writeStopped,
 } from "../runtime.ts";
+import { clusterFault } from "./cluster.ts";
 import { launchCommand } from "./command.ts";
 import { finishSaves } from "./drain.ts";
 import { Engine, type EngineEnd } from "./engine.ts";
@@ -92,6 +93,13 @@ class Supervisor {
 
   /** One life of the engine, from its start to its end, and why it ended. Throws RL5023 where the first one does not come up. */
   async #live(isFirst: boolean): Promise<Why | EngineEnd> {
+    const { settings, remote } = this.#order;
+    // From another machine's point of view it may be elsewhere.
+    const missing = remote ? undefined : await clusterFault(settings.rayAddress);
+    if (missing !== undefined) {
+      const end = { code: 1, lines: [missing] };
+      return isFirst ? failStart(this.#order, end) : end;
+    }
     const port = await freePort();
     this.#serverRun = randomBytes(16).toString("hex");
     this.#state = "starting";

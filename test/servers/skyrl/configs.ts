@@ -24,12 +24,25 @@ const engines = (count: number, tensorParallel: number) => ({
 });
 export const ray = { rayAddress: "10.0.0.1:6379" };
 
-export const CONFIGS: Record<string, { of: Partial<SkyrlSettings>; is: object }> = {
-  "fsdp 1x8": { of: {}, is: { ...placement(8, 1), ...engines(8, 1) } },
-  "fsdp 1x8, tp 2": { of: { tensorParallel: 2 }, is: { ...placement(8, 1), ...engines(4, 2) } },
-  "fsdp 1x8, tp 4": { of: { tensorParallel: 4 }, is: { ...placement(8, 1), ...engines(2, 4) } },
-  "fsdp 2x8": { of: { nodes: 2, ...ray }, is: { ...placement(8, 2), ...engines(16, 1) } },
-  "fsdp 2x8, tp 4": { of: { nodes: 2, tensorParallel: 4, ...ray }, is: { ...placement(8, 2), ...engines(4, 4) } },
+interface Case {
+  readonly of: Partial<SkyrlSettings>;
+  readonly is: object;
+}
+
+/** One run on all of a box of eight GPUs, or of two: engines on all of them beside the trainer. */
+function whole(nodes: number, tensorParallel: number): [name: string, Case][] {
+  const of = { tensorParallel, nodes, ...(nodes > 1 ? ray : {}) };
+  const is = { ...placement(8, nodes), ...engines((8 * nodes) / tensorParallel, tensorParallel) };
+  const trainer = { "trainer.policy.megatron_config.tensor_model_parallel_size": tensorParallel };
+  const name = `${nodes}x8, tp ${tensorParallel}`;
+  return [
+    [`fsdp ${name}`, { of, is }],
+    [`megatron ${name}`, { of: { ...of, backend: "megatron" }, is: { ...is, ...trainer } }],
+  ];
+}
+
+export const CONFIGS: Record<string, Case> = {
+  ...Object.fromEntries([1, 2].flatMap((nodes) => [1, 2, 4].flatMap((tensorParallel) => whole(nodes, tensorParallel)))),
   "fsdp, share of memory, native context": {
     of: { gpus: 1, gpuMemory: 0.6, maxModelLen: 0 },
     is: {
@@ -38,14 +51,6 @@ export const CONFIGS: Record<string, { of: Partial<SkyrlSettings>; is: object }>
       "generator.inference_engine.tensor_parallel_size": 1,
       "generator.inference_engine.gpu_memory_utilization": 0.6,
     },
-  },
-  "megatron 1x8, tp 2": {
-    of: { backend: "megatron", tensorParallel: 2 },
-    is: { ...placement(8, 1), ...engines(4, 2), "trainer.policy.megatron_config.tensor_model_parallel_size": 2 },
-  },
-  "megatron 2x8, tp 4": {
-    of: { backend: "megatron", tensorParallel: 4, nodes: 2, ...ray },
-    is: { ...placement(8, 2), ...engines(4, 4), "trainer.policy.megatron_config.tensor_model_parallel_size": 4 },
   },
   "megatron 1x8, four adapters: half trains, half samples": {
     of: { backend: "megatron", tensorParallel: 2, slots: 4 },

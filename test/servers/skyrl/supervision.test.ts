@@ -1,7 +1,9 @@
 /** What becomes of a SkyRL server's processes, with the real supervisor and guard and a SkyRL that misbehaves on purpose. */
+import { once } from "node:events";
 import { readFileSync, statSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { processIdentity, signalProcess } from "../../../src/process.ts";
 import { readCrash, readRuntime, type ServerRuntime, stopServer } from "../../../src/servers/runtime.ts";
 import { FakeSite, jaxSettings, python } from "./support.ts";
@@ -79,7 +81,11 @@ describe.skipIf(python === undefined)("a SkyRL server", () => {
       await stopServer(site.folder, { timeoutMs: 20_000 });
       expect(site.engines).toHaveLength(1);
 
-      const settings = { ...jaxSettings, nodes: 2, rayAddress: "127.0.0.1:1" };
+      const cluster = createServer().listen(0, "127.0.0.1");
+      onTestFinished(() => void cluster.close());
+      await once(cluster, "listening");
+      const rayAddress = `127.0.0.1:${(cluster.address() as AddressInfo).port}`;
+      const settings = { ...jaxSettings, nodes: 2, rayAddress };
       const first = await site.start({ settings });
       await call(first, "/api/v1/forward", {});
       await expect
@@ -89,6 +95,17 @@ describe.skipIf(python === undefined)("a SkyRL server", () => {
       expect(again.process).toEqual(first.process);
       expect(again.serverRun).not.toBe(first.serverRun);
       expect(site.alive).toEqual([site.engines[2]]);
+    },
+    SLOW,
+  );
+
+  test(
+    "whose cluster is not there does not start, and says so",
+    async () => {
+      const site = new FakeSite();
+      const settings = { ...jaxSettings, nodes: 2, rayAddress: "127.0.0.1:1" };
+      await expect(site.start({ settings })).rejects.toThrow(/No Ray cluster is at 127\.0\.0\.1:1 .*ray start --head/);
+      expect(site.engines).toEqual([]);
     },
     SLOW,
   );
