@@ -4,6 +4,7 @@
 // memory stay in proportion. Fresh processes, the order of the variants turned from round to round, medians. Not measured:
 // reading from a cold disk; every file is in memory after the first round, which is thrown away. Set POLYGRAMME_RLCLI to the
 // program of `pip install polygramme-rlcli` in an environment of its own; without it, or without jq, those rows are left out.
+// WRAP is put before every command that is timed (`chrt -r 1`, where others use the machine too).
 // NOTE says what else there is to know about the machine at the time.
 // Also what redaction finds in a corpus of made-up texts. Writes results/import.json.
 import { spawnSync } from "node:child_process";
@@ -18,6 +19,7 @@ import { median, writeReceipt } from "./receipt.mjs";
 const ROUNDS = Number(process.env.ROUNDS ?? 3);
 const CONVERSATIONS = Number(process.env.CONVERSATIONS ?? 60_000);
 const TEXTS = 20_000;
+const WRAP = (process.env.WRAP ?? "").split(" ").filter(Boolean);
 const rlcli = fileURLToPath(new URL("../bin/rlcli.js", import.meta.url));
 const reference = process.env.POLYGRAMME_RLCLI;
 const folder = mkdtempSync(join(tmpdir(), "rlcli-bench-import-"));
@@ -47,7 +49,7 @@ const VARIANTS = [
 function timeOnce({ command: [program, args], toFile }) {
   const report = join(folder, "time");
   const out = toFile ? openSync(output, "w") : "ignore";
-  const { status, stderr } = spawnSync("/usr/bin/time", ["-f", "%e %U %S %M", "-o", report, program, ...args], {
+  const { status, stderr } = spawnSync("/usr/bin/time", ["-f", "%e %U %S %M", "-o", report, ...WRAP, program, ...args], {
     stdio: ["ignore", out, "pipe"],
     encoding: "utf8",
   });
