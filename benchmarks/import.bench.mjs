@@ -49,10 +49,14 @@ const VARIANTS = [
 function timeOnce({ command: [program, args], toFile }) {
   const report = join(folder, "time");
   const out = toFile ? openSync(output, "w") : "ignore";
-  const { status, stderr } = spawnSync("/usr/bin/time", ["-f", "%e %U %S %M", "-o", report, ...WRAP, program, ...args], {
-    stdio: ["ignore", out, "pipe"],
-    encoding: "utf8",
-  });
+  const { status, stderr } = spawnSync(
+    "/usr/bin/time",
+    ["-f", "%e %U %S %M", "-o", report, ...WRAP, program, ...args],
+    {
+      stdio: ["ignore", out, "pipe"],
+      encoding: "utf8",
+    },
+  );
   if (toFile) closeSync(out);
   if (status !== 0) throw new Error(`${program} failed with ${status}: ${stderr}`);
   const [wall, user, system, kib] = readFileSync(report, "utf8").trim().split(" ").map(Number);

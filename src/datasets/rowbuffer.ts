@@ -1,5 +1,7 @@
 /** Rows as bytes, one after another: text is encoded and spans are copied straight to where they will be written from. */
 const FIRST_BYTES = 1 << 16;
+/** Rows of a block seldom take more. */
+const USUAL_BYTES = 1 << 20;
 
 export class RowBuffer {
   /** Bytes that are written. */
@@ -42,9 +44,11 @@ export class RowBuffer {
     const { length } = this;
     this.length = 0;
     if (!this.#grow) return this.#bytes.subarray(0, length);
-    const rows = spare && spare.byteLength >= length ? Buffer.from(spare, 0, length) : Buffer.allocUnsafeSlow(length);
-    this.#bytes.copy(rows, 0, 0, length);
-    return rows;
+    const isEnough = spare !== undefined && spare.byteLength >= length;
+    // Of a usual size, so that it can be used for other rows when these are written.
+    const memory = isEnough ? Buffer.from(spare) : Buffer.allocUnsafeSlow(Math.max(length, USUAL_BYTES));
+    this.#bytes.copy(memory, 0, 0, length);
+    return memory.subarray(0, length);
   }
 
   /** Room for so many bytes more. */
