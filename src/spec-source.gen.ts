@@ -379,6 +379,10 @@ export interface DatasetBlock {
      */
     readonly keep_thinking?: boolean | Interpolated;
     /**
+     * Who speaks, where a log says it in the text: a turn that begins with the prefix has the role, and the prefix and the white space behind it are taken off. Other turns keep their roles.
+     */
+    readonly role_prefix?: string | string[];
+    /**
      * Which answers of a response with several become rows: the `first` (default) or `all`.
      */
     readonly choices?: ("first" | "all") | Interpolated;

@@ -250,6 +250,12 @@ export interface DatasetBlock {
      */
     readonly keep_thinking?: boolean;
     /**
+     * Who speaks, where a log says it in the text: a turn that begins with the prefix has the role, and the prefix and the white space behind it are taken off. Other turns keep their roles.
+     *
+     * @minItems 1
+     */
+    readonly role_prefix?: string[];
+    /**
      * Which answers of a response with several become rows: the `first` (default) or `all`.
      */
     readonly choices?: "first" | "all";

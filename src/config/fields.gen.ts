@@ -970,6 +970,23 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     ]
    },
    {
+    "path": "import.role_prefix",
+    "title": "Role prefixes",
+    "description": "Who speaks, where a log says it in the text: a turn that begins with the prefix has the role, and the prefix and the white space behind it are taken off. Other turns keep their roles.",
+    "type": "list",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "form": "ROLE=PREFIX with ROLE one of system, user, assistant",
+    "shorthand": "list",
+    "examples": [
+     [
+      "assistant=AI:",
+      "user=CX:"
+     ]
+    ]
+   },
+   {
     "path": "import.choices",
     "title": "Choices",
     "description": "Which answers of a response with several become rows: the `first` (default) or `all`.",

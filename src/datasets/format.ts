@@ -6,11 +6,19 @@ import type { Conversation } from "../tokens/conversation.ts";
 import type { JsonRecord } from "./row.ts";
 import type { SessionRules } from "./session.ts";
 
+/** Text at the beginning of a turn that says who speaks. */
+export interface RolePrefix {
+  readonly role: string;
+  readonly prefix: string;
+}
+
 export interface FormatOptions {
   /** Tool calls, their results and tool definitions: kept for the chat template, or left out. */
   readonly keepTools: boolean;
   /** Thinking, as `reasoning_content`. */
   readonly keepThinking: boolean;
+  /** The first that fits counts. */
+  readonly rolePrefixes: readonly RolePrefix[];
   /** A conversation for each choice of a response, not for the first alone. */
   readonly allChoices: boolean;
   /** Rows that are ours already: every field stays. */

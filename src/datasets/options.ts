@@ -1,5 +1,5 @@
 /** Everything that decides which rows an import gives. Defaults are left out, so that a new option changes no identity. */
-import type { FormatOptions } from "./format.ts";
+import type { FormatOptions, RolePrefix } from "./format.ts";
 import type { RowRules } from "./row.ts";
 
 export interface RedactOptions {
@@ -17,6 +17,8 @@ export interface ImportOptions extends RowRules {
   readonly limit?: number;
   readonly keep_tools?: boolean;
   readonly keep_thinking?: boolean;
+  /** `ROLE=PREFIX`: turns whose text begins with the prefix have the role. */
+  readonly role_prefix?: readonly string[];
   readonly choices?: "all";
   /** Conditions on the log line: every one must hold. */
   readonly where?: readonly string[];
@@ -69,9 +71,21 @@ export function formatOptions({ options, isVerbatim }: ReadPlan): FormatOptions 
   return {
     keepTools: options.keep_tools ?? false,
     keepThinking: options.keep_thinking ?? false,
+    rolePrefixes: rolePrefixes(options.role_prefix ?? []),
     allChoices: options.choices === "all",
     isVerbatim,
   };
+}
+
+const ROLE_PREFIX = /^(system|user|assistant)=(\s*\S[\s\S]*)$/;
+
+/** The longest first, so that one which begins like another is found. */
+function rolePrefixes(written: readonly string[]): readonly RolePrefix[] {
+  const read = written.map((text) => {
+    const [, role = "", prefix = ""] = ROLE_PREFIX.exec(text) ?? [];
+    return { role, prefix };
+  });
+  return read.sort((a, b) => b.prefix.length - a.prefix.length);
 }
 
 /** The options as a user writes them, in the spec's `import` block or as flags. What is absent has its default. */
@@ -80,6 +94,7 @@ export interface ImportFields {
   readonly limit?: number | undefined;
   readonly keep_tools?: boolean | undefined;
   readonly keep_thinking?: boolean | undefined;
+  readonly role_prefix?: readonly string[] | undefined;
   readonly choices?: string | undefined;
   readonly where?: readonly string[] | undefined;
   readonly min_score?: number | undefined;
@@ -105,6 +120,7 @@ export function importOptions(fields: ImportFields, tokenizer?: string): ImportO
     limit: fields.limit,
     keep_tools: fields.keep_tools || undefined,
     keep_thinking: fields.keep_thinking || undefined,
+    role_prefix: fields.role_prefix?.length ? fields.role_prefix : undefined,
     choices: fields.choices === "all" ? "all" : undefined,
     where: fields.where?.length ? fields.where : undefined,
     min_score: fields.min_score,
@@ -145,5 +161,8 @@ export function optionFault(fields: ImportFields, spell: (field: keyof ImportFie
     if (value !== undefined && !(Array.isArray(value) && value.length === 0) && !fields[other])
       return `${spell(field)} does nothing without ${spell(other)}.`;
   }
+  const odd = fields.role_prefix?.find((text) => !ROLE_PREFIX.test(text));
+  if (odd !== undefined)
+    return `${spell("role_prefix")} takes ROLE=PREFIX with the role system, user or assistant, as in assistant=AI:, and not \`${odd}\`.`;
   return undefined;
 }

@@ -131,8 +131,9 @@ export class SpanReader {
 
   /** Undefined where the plan asks for more than spans can tell. */
   static for(plan: ReadPlan, redactor: Redactor | undefined, conditions: readonly Condition[]): SpanReader | undefined {
-    const { min_score, weight_by, max_tokens } = plan.options;
-    const isPlain = [min_score, weight_by, max_tokens].every((option) => option === undefined) && !plan.isVerbatim;
+    const { min_score, weight_by, max_tokens, role_prefix } = plan.options;
+    const isPlain =
+      [min_score, weight_by, max_tokens, role_prefix].every((option) => option === undefined) && !plan.isVerbatim;
     if (!isPlain || (plan.format !== "openai" && plan.format !== "messages")) return undefined;
     const onSpans = conditions.length > 0 ? SpanConditions.of(conditions) : undefined;
     return conditions.length > 0 && !onSpans ? undefined : new SpanReader(plan, redactor, onSpans);

@@ -65,7 +65,7 @@ export function readTurns(raw: unknown, options: FormatOptions, out: Turns): voi
     const { role: _role, from: _from, content: _content, value: _value, ...rest } = raw;
     out.messages.push({ role, content: contentText(content), ...rest });
   } else if (role === "tool") addToolResult(raw, content, options, out);
-  else if (typeof content === "string" && !hasMore(raw)) push(role, content, raw, out);
+  else if (typeof content === "string" && !hasMore(raw)) push(role, content, raw, options, out);
   else addParts(role, raw, content, options, out);
 }
 
@@ -77,8 +77,15 @@ const hasMore = (raw: JsonRecord): boolean =>
   raw.thinking != null ||
   raw.refusal != null;
 
-function push(role: string, content: string, raw: JsonRecord, out: Turns): void {
-  out.messages.push(raw.weight == null ? { role, content } : { role, content, weight: raw.weight as number });
+function push(role: string, content: string, raw: JsonRecord, options: FormatOptions, out: Turns): void {
+  const turn = spoken(role, content, options);
+  out.messages.push(raw.weight == null ? turn : { ...turn, weight: raw.weight as number });
+}
+
+/** Logs of chat desks give all turns one role and begin the text with who speaks. */
+function spoken(role: string, content: string, { rolePrefixes }: FormatOptions): Message {
+  const found = rolePrefixes.find(({ prefix }) => content.startsWith(prefix));
+  return found ? { role: found.role, content: content.slice(found.prefix.length).trimStart() } : { role, content };
 }
 
 function addToolResult(raw: JsonRecord, content: unknown, options: FormatOptions, out: Turns): void {
@@ -124,7 +131,7 @@ function addParts(role: string, raw: JsonRecord, content: unknown, options: Form
 function flush(role: string, raw: JsonRecord, draft: Draft, options: FormatOptions, out: Turns, always = false): Draft {
   const isEmpty = draft.texts.length === 0 && draft.calls.length === 0 && draft.thoughts.length === 0;
   if (!isEmpty || always) {
-    push(role, joinParts(draft.texts), raw, out);
+    push(role, joinParts(draft.texts), raw, options, out);
     const message = out.messages.pop() as Message;
     out.messages.push({
       ...message,

@@ -91,6 +91,7 @@ function fieldsOf(node: SpecNode): ImportFields {
     limit: number("limit"),
     keep_tools: flag("keep_tools"),
     keep_thinking: flag("keep_thinking"),
+    role_prefix: list("role_prefix"),
     choices: text("choices"),
     where: list("where"),
     min_score: number("min_score"),

@@ -28,6 +28,7 @@ export interface ImportFlags {
   readonly limit?: number;
   readonly keepTools?: boolean;
   readonly keepThinking?: boolean;
+  readonly rolePrefix?: readonly string[];
   readonly choices?: string;
   readonly where?: readonly string[];
   readonly minScore?: number;

@@ -44,6 +44,7 @@ function bindImportRules(command: Command): void {
   command
     .option("--keep-tools", "keep tool calls, their results and tool definitions")
     .option("--keep-thinking", "keep the model's thinking, as reasoning_content")
+    .option("--role-prefix <role=prefix>", "turns that begin with the prefix have the role, as assistant=AI:", repeat)
     .addOption(new Option("--choices <which>", "answers of a response that become rows").choices(["first", "all"]))
     .option("--min-messages <n>", "leave out shorter conversations", wholeNumber(1), 2)
     .option("--max-tokens <n>", "leave out longer conversations; needs --model", wholeNumber(1))
