@@ -2,13 +2,18 @@
 import { createInterface, type Interface } from "node:readline";
 
 export interface Screen {
-  /** A line; undefined at the end of the input. `isEmpty` tells of a Ctrl-C at the prompt. */
+  /** A line; undefined at the end of the input. */
   line(prompt: string): Promise<string | undefined>;
+  /** The next line of a text of several; `DROPPED` where a Ctrl-C took the text back. */
+  more(prompt: string): Promise<string | typeof DROPPED | undefined>;
   write(text: string): void;
   /** Runs work whose signal a Ctrl-C aborts. */
   interruptible<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T>;
   close(): void;
 }
+
+export const DROPPED = Symbol("dropped");
+type Line = string | typeof DROPPED | undefined;
 
 interface Streams {
   readonly input: NodeJS.ReadableStream;
@@ -22,7 +27,8 @@ export class LineScreen implements Screen {
   readonly #output: NodeJS.WritableStream;
   /** Typed while an answer was written: the next questions. */
   readonly #typed: string[] = [];
-  #waiting: ((line: string | undefined) => void) | undefined;
+  #waiting: ((line: Line) => void) | undefined;
+  #isMore = false;
   #working: AbortController | undefined;
   #isClosed = false;
 
@@ -37,7 +43,21 @@ export class LineScreen implements Screen {
     this.#interface.on("SIGINT", () => this.interrupt());
   }
 
-  line(prompt: string): Promise<string | undefined> {
+  async line(prompt: string): Promise<string | undefined> {
+    const line = await this.#next(prompt);
+    return line === DROPPED ? undefined : line;
+  }
+
+  async more(prompt: string): Promise<Line> {
+    this.#isMore = true;
+    try {
+      return await this.#next(prompt);
+    } finally {
+      this.#isMore = false;
+    }
+  }
+
+  #next(prompt: string): Promise<Line> {
     const typed = this.#typed.shift();
     if (typed !== undefined) this.#output.write(`${prompt}${typed}\n`);
     if (typed !== undefined || this.#isClosed) return Promise.resolve(typed);
@@ -62,29 +82,30 @@ export class LineScreen implements Screen {
     }
   }
 
-  /** Ctrl-C: ends an answer; at the prompt, drops what was typed. */
+  /** Ctrl-C: ends an answer; at the prompt, drops what was typed, also of a text of several lines. */
   interrupt(): void {
     if (this.#working) {
       this.#working.abort();
       return;
     }
-    const wasEmpty = this.#interface.line === "";
+    const wasEmpty = this.#interface.line === "" && !this.#isMore;
     this.#output.write(wasEmpty ? "\n(Ctrl-D or /exit ends)\n" : "\n");
     // Ctrl-U and Ctrl-K: the line before and after the cursor.
     this.#interface.write(null, { ctrl: true, name: "e" });
     this.#interface.write(null, { ctrl: true, name: "u" });
-    this.#interface.prompt();
+    if (this.#isMore) this.#take(DROPPED);
+    else this.#interface.prompt();
   }
 
   close(): void {
     this.#interface.close();
   }
 
-  #take(line: string | undefined): void {
+  #take(line: Line): void {
     const waiting = this.#waiting;
     this.#waiting = undefined;
     if (waiting) waiting(line);
-    else if (line !== undefined) this.#typed.push(line);
+    else if (typeof line === "string") this.#typed.push(line);
     else this.#working?.abort();
   }
 }

@@ -1,12 +1,13 @@
 /** A conversation with one model or with several at once: what was said, the commands that begin with `/`, and the answers as they come. */
 import { type AnswerWishes, answer, promptOf } from "../../chat/answer.ts";
 import { RlcliError } from "../../diagnostic.ts";
+import { didYouMean } from "../../suggest.ts";
 import { TinkerError } from "../../tinker/errors.ts";
 import type { Message } from "../../tokens/conversation.ts";
 import type { Style } from "../views/style.ts";
 import { safeText } from "../views/text.ts";
 import type { Voice } from "../voices.ts";
-import type { Screen } from "./screen.ts";
+import { DROPPED, type Screen } from "./screen.ts";
 
 export interface TalkSettings {
   readonly voices: readonly Voice[];
@@ -30,9 +31,10 @@ const HELP = `  /system TEXT   the system message from now on; without TEXT, sho
   /help          this
   /exit          ends; so does Ctrl-D
   """            begins and ends a text of several lines
-  Ctrl-C         ends an answer
+  Ctrl-C         ends an answer; takes back what is being typed
 `;
 
+const COMMANDS = ["/system", "/retry", "/clear", "/save", "/help", "/exit"];
 const FENCE = '"""';
 /** From one answer to the same question to the next, where a seed is given: beyond the samples of one. */
 const RETRY_SEEDS = 1009;
@@ -57,18 +59,23 @@ export class Talk {
     for (;;) {
       const line = await this.#screen.line(style.bold("> "));
       if (line === undefined) break;
-      const text = line.trim().startsWith(FENCE) ? await this.#rest(line.trim().slice(FENCE.length)) : line.trim();
+      const text = line.trim();
       if (text === "/exit" || text === "/quit") return;
       if (text.startsWith("/")) await this.#command(text);
-      else if (text !== "") await this.#ask(text);
+      else await this.#ask(text.startsWith(FENCE) ? await this.#rest(text.slice(FENCE.length)) : text);
     }
     this.#screen.write("\n");
   }
 
-  /** A text of several lines, up to the fence. */
+  /** A text of several lines, up to the fence: no command, whatever it begins with. Empty where it was taken back. */
   async #rest(first: string): Promise<string> {
     const lines: string[] = [];
-    for (let line: string | undefined = first; line !== undefined; line = await this.#screen.line("… ")) {
+    for (
+      let line: Awaited<ReturnType<Screen["more"]>> = first;
+      line !== undefined;
+      line = await this.#screen.more("… ")
+    ) {
+      if (line === DROPPED) return "";
       const end = line.lastIndexOf(FENCE);
       lines.push(end < 0 ? line : line.slice(0, end));
       if (end >= 0) break;
@@ -93,7 +100,7 @@ export class Talk {
       case "?":
         return this.#screen.write(HELP);
       default:
-        return this.#note(`There is no /${name}. /help tells what there is.`);
+        return this.#note(`There is no /${name}.${didYouMean(`/${name}`, COMMANDS)} /help tells what there is.`);
     }
   }
 
@@ -105,6 +112,7 @@ export class Talk {
   }
 
   async #ask(question: string): Promise<void> {
+    if (question === "") return;
     this.#retries = 0;
     await this.#answer(question);
   }
@@ -159,6 +167,10 @@ export class Talk {
   #save(path: string): void {
     if (path === "") {
       this.#note("Say where to: /save FILE");
+      return;
+    }
+    if (this.#turns.length === 0) {
+      this.#note("Nothing has been said.");
       return;
     }
     const lines = this.#settings.voices.map((_, i) => `${JSON.stringify({ messages: this.#messages(i) })}\n`);

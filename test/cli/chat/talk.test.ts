@@ -42,6 +42,7 @@ class TypedScreen implements Screen {
     this.written += `${prompt}${line ?? ""}\n`;
     return line;
   }
+  more = (prompt: string) => this.line(prompt);
   write(text: string) {
     this.written += text;
     this.onWrite(text);
@@ -122,8 +123,15 @@ test("Ctrl-C ends an answer and not the conversation; what was said stays", asyn
 test("a text of several lines, an unknown command, and control characters of an answer", async () => {
   const { written, prompts } = await talk(['"""first line', 'second line"""', "/reply"], () => "a\u001b[2Jb");
   expect(prompts[0]).toContain("user\nfirst line\nsecond line");
-  expect(written).toContain("There is no /reply.");
+  expect(written).toContain("There is no /reply. Did you mean `/retry`?");
   expect(written).toContain("a\uFFFD[2Jb");
+});
+
+test("a text of several lines is a question also where it begins with a slash; of nothing said nothing is saved", async () => {
+  const { written, prompts, saved } = await talk(["/save empty.jsonl", '"""/etc/hosts is what?', '"""'], () => "ok");
+  expect(written).toContain("Nothing has been said.");
+  expect(saved.size).toBe(0);
+  expect(prompts[0]).toContain("user\n/etc/hosts is what?");
 });
 
 test("lines, Ctrl-C and the end of the input, as readline gives them", async () => {

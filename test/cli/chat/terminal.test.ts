@@ -37,6 +37,8 @@ test.skipIf(!hasTerminal)(
       ["> ", "two\\r"],
       ["second, ", "\\x03"],
       ["(ended)", ""],
+      ["> ", '"""taken back\\r'],
+      ["… ", "of course\\x03"],
       ["> ", "three\\r"],
       ["third", ""],
       ["> ", "\\x03"],
@@ -45,6 +47,7 @@ test.skipIf(!hasTerminal)(
     ]);
     expect(shown).not.toContain("never shown");
     expect(shown).not.toContain("never ends");
+    expect(policy.prompts.join()).not.toContain("taken back");
     expect(code, shown).toBe(0);
   },
 );
