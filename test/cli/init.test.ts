@@ -1,6 +1,15 @@
 /** `rlcli init`: what is asked, found, written, and never overwritten. That templates train is test/e2e/templates.test.ts. */
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -70,6 +79,38 @@ describe("what is written", () => {
     expect(err).toContain("rlcli init DIR");
     expect(readdirSync(join(folder, "taken"))).toEqual(["traces.jsonl"]);
     expect(readFileSync(join(folder, "taken/traces.jsonl"), "utf8")).toBe("mine");
+  });
+
+  test("odd names: a command that can be copied, and a project that is a name", () => {
+    const odd = [
+      ["Ünï côdé $(x) `y` 'z'-", "Uni-code-x-y-z"],
+      [`q${"x".repeat(90)}`, `q${"x".repeat(62)}`],
+      ["123", "quickstart"],
+    ] as const;
+    for (const [name, project] of odd) {
+      const said = JSON.parse(rlcli("init", `odd/${name}`, "--json").out);
+      expect(said.project).toBe(project);
+      const { stdout } = spawnSync("sh", ["-c", `${said.next[0]} && pwd -P`], { cwd: folder, encoding: "utf8" });
+      expect(stdout).toBe(`${realpathSync(join(folder, "odd", name))}\n`);
+    }
+  });
+
+  test("all or nothing: what could not be written whole is not in the way of the next try", () => {
+    // No file above 8 KiB, as on a full disk; the log of the template is larger.
+    const limited = [
+      "-c",
+      'trap "" XFSZ; ulimit -f 8; exec "$@"',
+      "sh",
+      process.execPath,
+      program,
+      "init",
+      "full-disk",
+    ];
+    const { status, stderr } = spawnSync("bash", limited, { cwd: folder, encoding: "utf8" });
+    expect(stderr).toContain("RL9007");
+    expect(status).toBe(1);
+    expect(readdirSync(join(folder, "full-disk"))).toEqual([]);
+    expect(rlcli("init", "full-disk").code).toBe(0);
   });
 
   test("a folder that cannot be made", () => {

@@ -1,12 +1,11 @@
 /** `rlcli completion SHELL` prints a script for a shell; `rlcli __complete -- WORDS…` answers it, at every press of Tab. */
 import type { Command } from "commander";
 import { packagePath } from "../../entry.ts";
+import { quoted } from "../../shell.ts";
 import { type Candidate, type Completion, complete, specFilesOf } from "../completion/complete.ts";
 import { completionScript, INSTALL, type Shell } from "../completion/scripts.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { DEFAULT_SPEC_FILE } from "../options.ts";
-
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 export async function completion(context: CommandContext, shell: Shell): Promise<ExitCode> {
   const script = completionScript(shell, `${quoted(process.execPath)} ${quoted(packagePath("bin/rlcli.js"))}`);

@@ -1,10 +1,20 @@
 /** `rlcli init [DIR]`: a new spec from a template. */
-import { constants, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import {
+  constants,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { packagePath } from "../../entry.ts";
 import { isFileSystemError } from "../../files.ts";
 import { dockerVersion } from "../../servers/machine.ts";
+import { shellWord } from "../../shell.ts";
 import { listNames } from "../../suggest.ts";
 import { canAsk, Unanswered } from "../ask.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -63,7 +73,7 @@ function report(
 ): void {
   const folder = relative(context.cwd, to);
   const next = [
-    ...(folder === "" ? [] : [`cd ${folder}`]),
+    ...(folder === "" ? [] : [`cd ${shellWord(folder.startsWith("-") ? `./${folder}` : folder)}`]),
     ...(isFull ? ["rlcli apply --smoke"] : (template.before ?? [])),
     "rlcli plan",
   ];
@@ -97,14 +107,32 @@ function write(to: string, { template, isFull, project, server, logs }: Chosen):
     ...(server ? { server } : {}),
     ...(logs && template.logs ? { logs: { dataset: template.logs, ...logs } } : {}),
   });
-  mkdirSync(to, { recursive: true });
   // Exclusive, in case one appeared since.
-  writeFileSync(join(to, DEFAULT_SPEC_FILE), text, { flag: "wx" });
-  for (const file of copied) copyTree(packagePath(file.from), join(to, file.to));
-  const files = [DEFAULT_SPEC_FILE, ...copied.map((file) => file.to)];
-  if (existsSync(join(to, IGNORE_FILE))) return files;
-  writeFileSync(join(to, IGNORE_FILE), IGNORED, { flag: "wx" });
-  return [...files, IGNORE_FILE];
+  const put = (words: string) => (path: string) => writeFileSync(path, words, { flag: "wx" });
+  const files = new Map<string, (path: string) => void>([
+    [DEFAULT_SPEC_FILE, put(text)],
+    ...copied.map((file) => [file.to, (path: string) => copyTree(packagePath(file.from), path)] as const),
+    ...(existsSync(join(to, IGNORE_FILE)) ? [] : [[IGNORE_FILE, put(IGNORED)] as const]),
+  ]);
+  mkdirSync(to, { recursive: true });
+  return writeAll(to, files);
+}
+
+/** All or none: half a project would stand in the way of the next try. */
+function writeAll(to: string, files: ReadonlyMap<string, (path: string) => void>): readonly string[] {
+  const made: string[] = [];
+  try {
+    for (const [name, write] of files) {
+      made.push(name);
+      write(join(to, name));
+    }
+    return made;
+  } catch (error) {
+    // What was there in spite of all is somebody else's.
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") made.pop();
+    for (const name of made) rmSync(join(to, name), { recursive: true, force: true });
+    throw error;
+  }
 }
 
 function copyTree(from: string, to: string): void {

@@ -77,8 +77,13 @@ async function chooseName(folder: string, template: Template, flags: InitFlags, 
     return fault === undefined ? flags.name : fail("RL9003", `--name ${flags.name}: ${fault}`);
   }
   const guess = basename(folder)
+    // Letters without their accents.
+    .normalize("NFKD")
+    .replace(/\p{M}+/gu, "")
     .replace(/[^A-Za-z0-9_-]+/g, "-")
-    .replace(/^[^A-Za-z]+/, "");
+    .replace(/^[^A-Za-z]+/, "")
+    .slice(0, 63)
+    .replace(/-+$/, "");
   const preset = PROJECT.test(guess) ? guess : template.name;
   return questions ? questions.text("Name of the project", preset, projectFault) : preset;
 }

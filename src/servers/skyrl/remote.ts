@@ -6,6 +6,7 @@
  * The connection is the user's own: keys, jump hosts and names come from `~/.ssh/config`. RLCLI_SSH is another command to use.
  */
 import { diagnostic, messageOf, RlcliError } from "../../diagnostic.ts";
+import { quoted } from "../../shell.ts";
 import type { LaunchCommand } from "./command.ts";
 import { GUARD, MARKER } from "./guard.ts";
 import { type EnvironmentRecipe, environmentName } from "./recipe.ts";
@@ -49,9 +50,6 @@ const SSH_OPTIONS = [
 ];
 
 const sshCommand = (env: Env): readonly string[] => (env.RLCLI_SSH ?? "ssh").split(/\s+/).filter((word) => word !== "");
-
-/** Text as one word of a POSIX shell. */
-export const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 
 /** What the machine has. Throws RL5025 where it cannot be reached or lacks uv. */
 export async function lookAtRemote(options: RemoteOptions): Promise<RemoteMachine> {
