@@ -14,6 +14,8 @@ const SECRETS = {
   quoted: 'has "quotes" and \\ in it',
   literal: "wordsonlykey",
   inUrl: "Zt5-planted-in-a-url",
+  inQuery: "Qr3plantedinaquery",
+  inCommand: "Cm8plantedincommand",
   inLog: "Lg8planted0in0a0log0000000",
   hub: `hf_${"a1B2".repeat(9)}`,
 };
@@ -38,7 +40,7 @@ describe("a bundle", () => {
   beforeAll(async () => {
     project = new TestProject({
       "rlcli.yaml":
-        `# database: postgres://me:${SECRETS.inUrl}@db/x\n${SPEC.replace("server: {", "servers:\n  default: {")}`
+        `# database: postgres://me:${SECRETS.inUrl}@db/x\n# http://h/score?sig=${SECRETS.inQuery}\n# command: [grade, --token, ${SECRETS.inCommand}]\n${SPEC.replace("server: {", "servers:\n  default: {")}`
           .replace(
             "datasets:",
             `  other: { backend: external, url: "http://127.0.0.1:9", model: m, api_key: "\${secret.TEAM_WORD}" }\ndatasets:`,
@@ -137,6 +139,27 @@ describe("masking", () => {
     ["a header", "Authorization: Bearer abcdefgh", [], "Authorization: Bearer [masked]"],
     ["a reference to a secret", "api_key: ${secret.X}", [], "api_key: ${secret.X}"],
     ["a rate of tokens", '"tokensPerSecond":1234.5, "tokens":12345', [], '"tokensPerSecond":1234.5, "tokens":12345'],
+    [
+      "an address",
+      "http://h/v1?key=ab12&x=1&access_token=cd&sig=ef",
+      [],
+      "http://h/v1?key=[masked]&x=1&access_token=[masked]&sig=[masked]",
+    ],
+    [
+      "an option",
+      "run --api-key=abcd --token efgh --max-tokens 8000",
+      [],
+      "run --api-key=[masked] --token [masked] --max-tokens 8000",
+    ],
+    [
+      "an option in a list",
+      '[g, --token, abcd, "--hub-token", "efgh"]',
+      [],
+      '[g, --token, [masked], "--hub-token", "[masked]"]',
+    ],
+    ["an option's help", "--api-key <key>, --token --json", [], "--api-key <key>, --token --json"],
+    ["a webhook", "https://hooks.slack.com/services/T0/B0/abcdefgh'", [], "https://hooks.slack.com/[masked]'"],
+    ["other parameters", "http://h/?page=2000&keys=abcd&design=1", [], "http://h/?page=2000&keys=abcd&design=1"],
     ["a digest", `sha256:${"ab12".repeat(16)}`, [], `sha256:${"ab12".repeat(16)}`],
     ["short values", "a key of x", ["x"], "a key of x"],
   ])("%s", (_, text, values, expected) => {

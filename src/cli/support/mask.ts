@@ -17,6 +17,21 @@ const SECRET_TYPES = new Set(["PRIVATE_KEY", "JWT", "KEY", "SECRET", "EMAIL"]);
 const NAMED =
   /((?:api[_-]?key|(?:access|auth|refresh|id)[_-]?token|["' ]token|password|passwd|client[_-]?secret|authorization|cookie)["']?\s*[:=]\s*(?:(?:Bearer|Basic)\s+)?["']?)(?!["']?\$\{|\[masked\])([^\s"',;{}\]]{4,})/gi;
 
+/** A parameter of an address, its name saying that it is secret; `&` may be escaped. */
+const IN_QUERY =
+  /((?:[?&;]|\\u0026)(?:[\w.-]*(?:key|token|secret|password|passwd|signature|credential|auth))=|[?&;]sig=)(?!\$\{|\[masked\])([^\s&#"'<>\\]{2,})/gi;
+
+/** An option of a command and its value, in one word or in two, also as a list in YAML or JSON. */
+const OPTION =
+  /(--[\w-]*(?:key|token|secret|password|passwd)(?:=|["']?,?\s+["']?|["']?,["']?))(?![-$<[])([^\s"',\]}]{4,})/gi;
+
+/** Addresses that are secret themselves: whoever has one may post there. */
+const WEBHOOK =
+  /(\bhttps:\/\/(?:hooks\.slack(?:-gov)?\.com|(?:[\w-]+\.)?discord(?:app)?\.com\/api\/webhooks|[\w.-]+\.webhook\.office\.com)\/)([\w@/.-]{8,})/gi;
+
+/** Each with what stays, and what is masked. Parameters first: of one, its name and an `=` look like any assignment up to the end of the address. */
+const PATTERNS = [IN_QUERY, NAMED, OPTION, WEBHOOK];
+
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Values of the environment that are secret by their names, or because a spec names them. */
@@ -78,10 +93,11 @@ export class Masker {
 
   mask(text: string): string {
     let masked = this.maskKnown(text);
-    masked = masked.replace(NAMED, (_, name: string) => {
-      this.#count++;
-      return `${name}${MASK}`;
-    });
+    for (const pattern of PATTERNS)
+      masked = masked.replace(pattern, (_, name: string) => {
+        this.#count++;
+        return `${name}${MASK}`;
+      });
     for (const { type, pattern, accepts, hasPrefix } of DETECTORS)
       if (SECRET_TYPES.has(type))
         masked = masked.replace(pattern, (...found: unknown[]) => {
