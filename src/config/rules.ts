@@ -1,6 +1,6 @@
 /** All rules of a spec; see rules/. */
 import { graderIsWhole, partsAreGraders, tasksComeFromOneSide } from "./rules/environments.ts";
-import { externalHasUrl, fieldsApply, keyGroups, secretsAreReferences } from "./rules/fields.ts";
+import { addressesAreOpen, externalHasUrl, fieldsApply, keyGroups, secretsAreReferences } from "./rules/fields.ts";
 import { bestIsJudged, checkpointFits, fromHasNoCycle, runHasServer, trainsOnSomething } from "./rules/references.ts";
 import type { BlockRule, RuleContext } from "./rules/rule.ts";
 import {
@@ -17,7 +17,7 @@ import {
 } from "./rules/values.ts";
 
 /** For every block: they look at which keys are there. */
-const ALWAYS: readonly BlockRule[] = [keyGroups, fieldsApply, secretsAreReferences, runHasServer];
+const ALWAYS: readonly BlockRule[] = [keyGroups, fieldsApply, secretsAreReferences, addressesAreOpen, runHasServer];
 
 /** For blocks of which every field is known. Values of a wrong type are still possible, and count as not given. */
 const SOUND: readonly BlockRule[] = [

@@ -3,7 +3,7 @@ import { listNames } from "../../suggest.ts";
 import { isSecret } from "../../value.ts";
 import type { Block } from "../blocks.ts";
 import { type BlockInfo, type BlockName, blockInfo, type FieldInfo } from "../fields.ts";
-import { secretValues } from "../secrets.ts";
+import { addressesWithCredentials, secretValues } from "../secrets.ts";
 import { child, descend, entriesOf, type Tree, textOf } from "../tree.ts";
 import { article, capital } from "../words.ts";
 import type { RuleContext } from "./rule.ts";
@@ -76,6 +76,14 @@ export function secretsAreReferences(block: Block, context: RuleContext): void {
   for (const { path, tree } of secretValues(block)) {
     if (tree.type !== "scalar" || tree.isFaulty || tree.value === null || isSecret(tree.value)) continue;
     const detail = `\`${path}\` takes \`\${secret.NAME}\`: the value is then read from the environment variable NAME when it is used, and never stored. If this key is real, consider it leaked.`;
+    context.reporter.at(block, path, "RL1308", detail);
+  }
+}
+
+/** They would be hashed, stored and shown in plans; and no client here sends them. */
+export function addressesAreOpen(block: Block, context: RuleContext): void {
+  for (const { path } of addressesWithCredentials(block)) {
+    const detail = `\`${path}\` has a user's name or a password before its \`@\`, and addresses are stored and shown in plans. Leave them out; a key goes into \`api_key: \${secret.NAME}\`, or into the program that listens there. If this one is real, consider it leaked.`;
     context.reporter.at(block, path, "RL1308", detail);
   }
 }
