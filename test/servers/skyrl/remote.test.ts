@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { signalProcess } from "../../../src/process.ts";
 import { readRuntime, type ServerRuntime, stopServer } from "../../../src/servers/runtime.ts";
-import { quoted } from "../../../src/servers/skyrl/remote.ts";
+import { quoted } from "../../../src/shell.ts";
 import { sshd, startBox } from "./sshd.ts";
 import { FakeSite, python } from "./support.ts";
 
