@@ -78,6 +78,8 @@ export class EventTail {
   read(): readonly RunEvent[] {
     let fd: number;
     try {
+      // Usually there is nothing new, and this is asked ten times a second for as long as a run takes.
+      if (statSync(this.#path).size <= this.#offset) return [];
       fd = openSync(this.#path, "r");
     } catch {
       return [];
