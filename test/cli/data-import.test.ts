@@ -45,7 +45,7 @@ describe("bad lines", () => {
     expect(strict.err).toContain("RL6014");
     expect(readdirSync(folder)).not.toContain("strict.jsonl");
     expect((await rlcli(["import", "-", "--max-errors", "2"], input)).code).toBe(0);
-    expect((await rlcli(["import", "-", "--max-errors", "1"], input)).err).toContain("More than 1 lines are damaged");
+    expect((await rlcli(["import", "-", "--max-errors", "1"], input)).err).toContain("More than 1 line is damaged");
   });
 });
 
