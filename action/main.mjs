@@ -37,19 +37,25 @@ function footer({ head }, isKept) {
 async function apply(settings) {
   const now = await rlcli(settings, ["plan", "--locked", "--detailed-exitcode", ...settings.arguments]);
   if (now.code === 0) return summarise(settings, "Nothing to apply: everything is as the spec says.");
-  if (now.code !== HAS_CHANGES) throw new Failure(`rlcli plan ended with ${now.code}`);
+  if (now.code !== HAS_CHANGES) {
+    summarise(settings, fenced(now.faults));
+    throw new Failure(`rlcli plan ended with ${now.code}`);
+  }
   const bytes = keptPlan(settings);
   if (!bytes) {
     const words = `No reviewed plan was made of exactly these files (tree ${treeOf(settings)}): the branch has moved since, or the plan was pushed to another repository. Open a pull request that is up to date with the branch, or apply by hand.`;
     summarise(settings, words);
     throw new Failure(words);
   }
-  const { code, out } = await rlcli(settings, ["apply", PLAN_FILE], { [PLAN_FILE]: bytes });
-  summarise(settings, `\`\`\`\n${out.trim()}\n\`\`\`\n`);
+  const { code, out, faults } = await rlcli(settings, ["apply", PLAN_FILE], { [PLAN_FILE]: bytes });
+  // Of what failed, or was refused, the reason too: nothing else says it outside of the job's log.
+  summarise(settings, fenced(code === 0 ? out : `${out.trim()}\n\n${faults}`));
   setOutput(settings, "changes", "true");
   if (code !== 0) throw new Failure(`rlcli apply ended with ${code}`);
   removePlan(settings);
 }
+
+const fenced = (text) => `\`\`\`\`\n${text.trim()}\n\`\`\`\`\n`;
 
 async function drift(settings) {
   const { code, out } = await rlcli(settings, [

@@ -3,6 +3,9 @@ import { spawn } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
+/** Of what a command says of its faults: enough for a summary, in which an apply of hours may end. */
+const FAULTS_LENGTH = 8000;
+
 /** Told to the user as it is; anything else is a fault of these scripts. */
 export class Failure extends Error {}
 
@@ -42,7 +45,7 @@ function pullRequestOf(env) {
   return { pullRequest: request?.number, head: request?.head?.sha };
 }
 
-/** Runs it in the project's folder, with further files there while it runs. Diagnostics go to the job's log as they come. */
+/** Runs it in the project's folder, with further files there while it runs. What it says goes to the job's log as it comes; `faults` is the end of its diagnostics. */
 export async function rlcli(settings, args, files = {}) {
   const [command, ...before] = settings.rlcli;
   const paths = Object.keys(files).map((name) => join(settings.folder, name));
@@ -53,18 +56,23 @@ export async function rlcli(settings, args, files = {}) {
     const child = spawn(command, [...before, ...args], {
       cwd: settings.folder,
       env: { ...env, NO_COLOR: "1" },
-      stdio: ["ignore", "pipe", "inherit"],
+      stdio: ["ignore", "pipe", "pipe"],
     });
     let out = "";
     child.stdout.setEncoding("utf8").on("data", (text) => {
       out += text;
       process.stdout.write(text);
     });
+    let faults = "";
+    child.stderr.setEncoding("utf8").on("data", (text) => {
+      faults = (faults + text).slice(-FAULTS_LENGTH);
+      process.stderr.write(text);
+    });
     const code = await new Promise((resolve, reject) => {
       child.once("error", reject);
       child.once("close", (status) => resolve(status ?? 1));
     });
-    return { code, out };
+    return { code, out, faults };
   } catch (error) {
     throw new Failure(
       `${settings.rlcli.join(" ")} cannot be run: ${error.message}. Install it in a step before, or set \`rlcli:\`.`,

@@ -36,16 +36,19 @@ export function bindSpecOptions(command: Command, { hasShort = true }: { hasShor
     .option("--var-file <file>", "set variables from a YAML or JSON file", repeat);
 }
 
-/** A whole number of at least `least`. */
-export function wholeNumber(least: number): (value: string) => number {
+/** A whole number of at least `least`, and at most `most`. */
+export function wholeNumber(least: number, most = Number.MAX_SAFE_INTEGER): (value: string) => number {
+  const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
   return (value) => {
     const number = Number(value);
-    if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < least) {
-      throw new InvalidArgumentError(`It takes a whole number of at least ${least}.`);
-    }
+    if (!/^\d+$/.test(value) || number < least || number > most)
+      throw new InvalidArgumentError(`It takes a whole number ${range}.`);
     return number;
   };
 }
+
+/** A TCP port; 0 for a free one. */
+export const portNumber = wholeNumber(0, 65_535);
 
 export function positive(value: string): number {
   const number = Number(value);

@@ -173,6 +173,18 @@ test("from a pull request to its merge: one comment, and the reviewed plan carri
   expect(await pipeline.run("drift")).toMatchObject({ code: 0 });
   expect(pipeline.plans).toHaveLength(1);
 
+  // Somebody applies something else after the review.
+  project.edit("rlcli.yaml", "steps: 4", "steps: 6");
+  pipeline.commit();
+  expect((await pipeline.run("plan")).code).toBe(0);
+  project.ok("state", "taint", "run.count");
+  const stale = await pipeline.run("apply");
+  expect(stale.code).toBe(1);
+  expect(stale.summary).toMatch(/RL2002[\s\S]*the record of\s+run\.count/);
+  project.ok("state", "untaint", "run.count");
+  project.edit("rlcli.yaml", "steps: 6", "steps: 4");
+  pipeline.commit();
+
   // The branch moves on without a review of what comes out of it.
   project.edit("rlcli.yaml", "steps: 4", "steps: 5");
   pipeline.commit();

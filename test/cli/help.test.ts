@@ -226,6 +226,9 @@ describe("explain", () => {
       expect(stdout).toContain(words);
     expect(JSON.parse(rlcli("explain", "loss", "gspo", "--json").stdout)).toMatchObject({ name: "gspo", runs: ["rl"] });
     expect(rlcli("explain", "gsppo").stderr).toContain("Did you mean `gspo`?");
+    expect(rlcli("explain", "environment.judge").stderr.replace(/\s+/g, " ")).toContain(
+      "a value of `environment.type`",
+    );
     expect(rlcli("explain", "losses").stdout).toContain("ppo_critic");
   });
 });

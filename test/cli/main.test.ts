@@ -123,6 +123,7 @@ describe("wrong use", () => {
     ["an unknown topic", ["explain", "run.lerning_rate"], "RL9005", "Did you mean"],
     ["an unknown code", ["explain", "RL1999"], "RL9005", "diagnostic code"],
     ["a number out of range", ["apply", "--parallelism", "0"], "RL9003", "at least 1. `rlcli apply --help`"],
+    ["no port", ["serve", "openai", "--port", "99999"], "RL9003", "from 0 to 65535"],
     ["a share above 1", ["sample", "a", "--prompt", "x", "--top-p", "2"], "RL9003", "at most 1"],
     ["steps and epochs", ["train", "sl", "--dataset", "x", "--steps", "1", "--epochs", "1"], "RL9003", "--epochs"],
     ["a run and the base model", ["sample", "a", "--base", "--prompt", "x"], "RL9003", "--base"],

@@ -26,7 +26,9 @@ export async function answerShell(
 ): Promise<ExitCode> {
   const asked = complete(program, words);
   const named = await namesFor(context, program, words, asked);
-  const fitting = [...asked.candidates, ...named].filter(({ value }) => value.startsWith(asked.typed));
+  const isListed = new Set(asked.candidates.map(({ value }) => value));
+  const all = [...asked.candidates, ...named.filter(({ value }) => !isListed.has(value))];
+  const fitting = all.filter(({ value }) => value.startsWith(asked.typed));
   const lines = fitting.map(({ value, about }) => `${asked.prefix}${value}\t${about}`);
   context.out([...lines, `:${directiveOf(asked, fitting)}`, ""].join("\n"));
   return EXIT.done;

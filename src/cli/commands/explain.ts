@@ -72,6 +72,17 @@ function findTopic(text: string): Topic | undefined {
   return field && { type: "field", block, field };
 }
 
+/** Where a text is no topic but what a field may be set to: `judge`, `environment.judge`. */
+function asValue(text: string): string | undefined {
+  const [block = "", value = block] = text.toLowerCase().split(".");
+  const places = BLOCK_NAMES.filter((name) => block === value || name === block).flatMap((name) =>
+    blockInfo(name)
+      .fields.filter(({ values }) => values?.includes(value))
+      .map(({ path }) => `${name}.${path}`),
+  );
+  return places.length === 0 ? undefined : ` It is a value of ${listNames(places)}: \`rlcli explain ${places[0]}\`.`;
+}
+
 function noTopic(text: string): never {
   const isCode = /^rl\d/i.test(text);
   const name = blockNamed(text.split(".")[0] ?? "");
@@ -86,7 +97,10 @@ function noTopic(text: string): never {
         ...fields,
         ...blockInfo("spec").fields.map((f) => f.path),
       ];
-  const hint = didYouMean(text, candidates) || ` Blocks are ${listNames(BLOCK_NAMES)}.`;
+  const hint =
+    asValue(text) ??
+    (didYouMean(text, candidates) ||
+      ` Blocks are ${listNames(BLOCK_NAMES)}, pages ${listNames(PAGES.map(({ name: page }) => page))}.`);
   return fail(
     "RL9005",
     `There is no ${isCode ? "diagnostic code" : "block, field, loss, metric or page"} \`${text}\`.${hint}`,

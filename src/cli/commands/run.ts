@@ -19,7 +19,7 @@ import type { SpecOptions } from "../options.ts";
 import type { RemoteFlags } from "../remote.ts";
 import { openRun, type RunPlace } from "../run-record.ts";
 import { renderTable, type TableColumn } from "../views/table.ts";
-import { measuredWords } from "../views/units.ts";
+import { counted, measuredWords } from "../views/units.ts";
 import { rangesOf } from "./rollouts.ts";
 
 export const RUNS_JSON_VERSION = 1;
@@ -137,7 +137,7 @@ export async function runFinish(context: CommandContext, name: string, flags: Fi
   const { length, isKnown } = await withLease(open.store, address, "rlcli run finish", async () =>
     accept(place, flags.at),
   );
-  const goal = "steps" in length ? `${length.steps} steps` : `${length.epochs} epochs`;
+  const goal = "steps" in length ? counted(length.steps, "step") : counted(length.epochs, "epoch");
   if (context.isJson) {
     context.out(`${JSON.stringify({ formatVersion: RUNS_JSON_VERSION, address, step: flags.at, length })}\n`);
     return EXIT.done;

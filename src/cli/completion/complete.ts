@@ -88,7 +88,9 @@ export function complete(program: Command, words: readonly string[]): Completion
     return option ? valuesOf(option, prefix, typed) : { prefix, typed, candidates: [], wanted: "nothing" };
   }
   if (current.startsWith("-") && !isLiteral) return ofOptions(command, before, current);
-  return ofArguments(command, position, current);
+  const found = ofArguments(command, position, current);
+  // `help` takes topics beside the commands.
+  return command === program && position === 0 && before.includes("help") ? { ...found, wanted: "topic" } : found;
 }
 
 interface Read {

@@ -4,7 +4,7 @@ import type { BenchFlags } from "../commands/bench.ts";
 import type { ServeFlags } from "../commands/serve.ts";
 import type { LogsFlags } from "../commands/serve-look.ts";
 import type { ServeOpenAiFlags } from "../commands/serve-openai.ts";
-import { bindSpecOptions, nonNegative, repeat, share, wholeNumber } from "../options.ts";
+import { bindSpecOptions, nonNegative, portNumber, repeat, share, wholeNumber } from "../options.ts";
 import { bindServeFlags, duration } from "../predecessor.ts";
 import type { Register } from "../register.ts";
 import type { SampleFlags } from "../sampling.ts";
@@ -20,7 +20,7 @@ function bindServerOptions(command: Command): Command {
       ).choices(["embedded", "jax", "fsdp", "megatron"]),
     )
     .option("--host <address>", "what to listen on; beyond loopback others need its key (serve token)")
-    .option("--port <n>", "8000 by default, a free one for embedded", wholeNumber(0))
+    .option("--port <n>", "8000 by default, a free one for embedded", portNumber)
     .option("--gpus <n>", "GPUs on each node; 0 is the CPU (jax)", wholeNumber(0))
     .option("--nodes <n>", "machines of a Ray cluster (--ray-address)", wholeNumber(1))
     .option("--tp, --tensor-parallel <n>", "GPUs over which a layer is split", wholeNumber(1))
@@ -115,7 +115,7 @@ const registerOpenAi = (serve: Command, run: Parameters<Register>[1]): void => {
       "Answers OpenAI's chat completions with the models of the spec, or of --model or --base-url, until it is interrupted. Models go by the names of `rlcli sample`: agent, agent@best, deployment.production, tinker://…; a deployment that moves is followed.",
     )
     .option("--host <address>", "what to listen on; beyond loopback others need a key", "127.0.0.1")
-    .option("--port <n>", "0 takes a free one", wholeNumber(0), 8080)
+    .option("--port <n>", "0 takes a free one", portNumber, 8080)
     .option(
       "--api-key <key>",
       "what clients must send; better as the variable RLCLI_OPENAI_KEY (default: none on loopback)",

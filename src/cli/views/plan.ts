@@ -4,7 +4,7 @@ import { shortDigest } from "../../digest.ts";
 import type { Queue } from "../../plan/plan.ts";
 import { isSecret, isUnknown, type Value } from "../../value.ts";
 import type { Style } from "./style.ts";
-import { compact, duration } from "./units.ts";
+import { compact, counted, duration } from "./units.ts";
 
 /** Actions in the order in which the last line counts them. */
 const COUNTED: readonly (readonly [Action, string])[] = [
@@ -97,8 +97,8 @@ const isDigest = (value: unknown): value is string => typeof value === "string" 
 function renderPlace(value: object): string | undefined {
   const keys = Object.keys(value);
   const { generation, incarnation, at, steps, epochs, best, of } = value as Record<string, Value>;
-  if (keys.length === 1 && typeof steps === "number") return `${steps} steps`;
-  if (keys.length === 1 && typeof epochs === "number") return `${epochs} epochs`;
+  if (keys.length === 1 && typeof steps === "number") return counted(steps, "step");
+  if (keys.length === 1 && typeof epochs === "number") return counted(epochs, "epoch");
   if (best === true) return typeof of === "object" && of !== null ? `best of ${renderPlace(of)}` : "best";
   if (!isDigest(generation) || typeof at !== "object" || at === null) return undefined;
   const place = "steps" in at ? String(at.steps) : renderPlace(at);
@@ -131,7 +131,7 @@ function colour(action: Action, style: Style): (text: string) => string {
 
 export function renderEstimate(estimate: Estimate): string | undefined {
   const parts: string[] = [];
-  if (estimate.steps !== undefined) parts.push(`${estimate.steps} steps`);
+  if (estimate.steps !== undefined) parts.push(counted(estimate.steps, "step"));
   if (estimate.tokens !== undefined) parts.push(`${compact(estimate.tokens)} tokens`);
   if (estimate.seconds !== undefined) parts.push(`about ${duration(estimate.seconds)}`);
   if (estimate.gpuHours !== undefined) parts.push(`${estimate.gpuHours.toFixed(1)} GPU-hours`);

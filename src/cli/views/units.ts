@@ -8,6 +8,9 @@ export function compact(count: number): string {
   return `${(count / 1e6).toFixed(1)}M`;
 }
 
+/** 1 step, 4 steps. */
+export const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 /** 3.2 s, 41 s, 12 min, 2.5 h. */
 export function duration(seconds: number): string {
   if (seconds < 90) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;

@@ -144,7 +144,9 @@ function isSameLength(a: RunLength | undefined, b: RunLength): boolean {
 }
 
 function describe(length: RunLength): string {
-  return "steps" in length ? `${length.steps} steps` : `${length.epochs} epoch${length.epochs === 1 ? "" : "s"}`;
+  return "steps" in length
+    ? `${length.steps} step${length.steps === 1 ? "" : "s"}`
+    : `${length.epochs} epoch${length.epochs === 1 ? "" : "s"}`;
 }
 
 /** The field that names what an attribute was taken from: where the field itself was edited, that is the reason. */

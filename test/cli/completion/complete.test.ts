@@ -26,6 +26,8 @@ describe("the grammar", () => {
     expect(valuesAt("")).not.toContain("__complete");
     expect(valuesAt("serve st")).toEqual(["start", "stop", "status"]);
     expect(valuesAt("help serve sto")).toEqual(["stop"]);
+    expect(complete(program, ["help", "ad"])).toMatchObject({ wanted: "topic" });
+    expect(complete(program, ["ad"])).toMatchObject({ wanted: "nothing" });
   });
 
   test("options of the command and of the program, each once unless it may be repeated", () => {

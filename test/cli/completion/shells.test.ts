@@ -42,6 +42,7 @@ const CASES: readonly (readonly [typed: string, line: string])[] = [
   ["plan -f rlc\\t", "plan -f rlcli.yaml"],
   ["env list ta\\t", "env list tasks"],
   ["explain run.learn\\t", "explain run.learning_rate"],
+  ["help environment-v\\t", "help environment-variables"],
 ];
 
 interface ShellUnderTest {
