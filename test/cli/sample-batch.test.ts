@@ -121,5 +121,9 @@ test("all faults of the file are told before anything is asked", async () => {
   expect(code).toBe(1);
   expect(err).toMatch(/Line 1 of in\.jsonl[\s\S]*Line 2[\s\S]*Line 4/);
   expect(policy.prompts).toEqual([]);
+  const said = (role: string) => `{"messages": [{"role": "${role}", "content": "x"}]}`;
+  writeFileSync(join(folder, "in.jsonl"), `${said("usr")}\n${said("assistant")}\n{"prompt": "a", "messages": []}\n`);
+  expect((await batch([])).err).toMatch(/Line 1[\s\S]*"usr"[\s\S]*Line 2[\s\S]*neither[\s\S]*Line 3[\s\S]*both/);
+  expect(policy.prompts).toEqual([]);
   expect((await batch([], "absent.jsonl")).err).toContain("RL9009");
 });

@@ -94,6 +94,7 @@ function readQuestions(text: string, { input, system }: SampleFlags): readonly Q
   return questions;
 }
 
+const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant", "tool"]);
 const NEITHER = 'it has neither "prompt", a text, nor "messages", a list that ends with what is to be answered';
 
 function readQuestion(line: string, system: string | undefined): Omit<Question, "index"> | string {
@@ -105,13 +106,19 @@ function readQuestion(line: string, system: string | undefined): Omit<Question, 
   }
   if (typeof value !== "object" || value === null) return NEITHER;
   const { id, prompt, messages, tools } = value as Readonly<Record<string, unknown>>;
+  if (typeof prompt === "string" && messages != null) return 'it has both "prompt" and "messages": leave one out';
   if (typeof prompt === "string") return { id, conversation: questionOf(prompt, system) };
   const isList = Array.isArray(messages) && messages.length > 0 && messages.every((m) => typeof m?.role === "string");
   if (!isList) return NEITHER;
-  const before = system === undefined || messages[0].role === "system" ? [] : [{ role: "system", content: system }];
+  const stranger = messages.find(({ role }) => !ROLES.has(role));
+  // A template writes any role as it is, and the model has seen none such.
+  if (stranger) return `the role "${stranger.role}" is none of ${[...ROLES].join(", ")}`;
+  if (messages.at(-1).role === "assistant") return NEITHER;
+  const known = messages.map((m) => (m.role === "developer" ? { ...m, role: "system" } : m));
+  const before = system === undefined || known[0].role === "system" ? [] : [{ role: "system", content: system }];
   return {
     id,
-    conversation: { messages: [...before, ...messages], ...(Array.isArray(tools) ? { tools } : {}) },
+    conversation: { messages: [...before, ...known], ...(Array.isArray(tools) ? { tools } : {}) },
   };
 }
 
