@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { escapeInterpolation } from "../config/interpolate.ts";
+import { hasCredentials } from "../config/secrets.ts";
 import { fail } from "../diagnostic.ts";
 import { digestJson, shortDigest } from "../digest.ts";
 import { writeFileWhole } from "../files.ts";
@@ -27,12 +28,31 @@ export function adhocSpec(
   identity: unknown = body,
   folder = join(context.cwd, ".rlcli", "adhoc", shortDigest(digestJson({ verb, identity }))),
 ): AdhocSpec {
+  for (const address of addressesIn(body)) refuseCredentials(address);
   const text = specText(body);
   const file = join(folder, "rlcli.yaml");
   if (existsSync(file) && !readFileSync(file, "utf8").startsWith(ADHOC_HEAD))
     fail("RL9004", `${file} is a spec that no command wrote. Nothing was changed; give another --log-path.`);
   if (!existsSync(file) || readFileSync(file, "utf8") !== text) writeFileWhole(file, text);
   return { file, text };
+}
+
+/** Fails with RL1308, without the address: what is written down or shown must not hold a password. */
+export function refuseCredentials(address: string): void {
+  if (!hasCredentials(address)) return;
+  fail(
+    "RL1308",
+    `An address on the command line has a user's name or a password before its \`@\`. Nothing was written. Leave them out; the key of a server at --base-url is read from ${KEY_VARIABLE}.`,
+  );
+}
+
+/** Values of all fields that are addresses. */
+function addressesIn(value: unknown): readonly string[] {
+  if (Array.isArray(value)) return value.flatMap(addressesIn);
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, field]) =>
+    name === "url" && typeof field === "string" ? [field] : addressesIn(field),
+  );
 }
 
 /** How such files begin. */
@@ -73,6 +93,7 @@ const LOOK_TIMEOUT_MS = 1000;
  */
 export async function adhocServer(context: CommandContext, { model, baseUrl }: ServerChoice): Promise<object> {
   if (baseUrl !== undefined) {
+    refuseCredentials(baseUrl);
     const key = context.env[KEY_VARIABLE];
     const secret = key ? { api_key: new SpecReference(`\${secret.${KEY_VARIABLE}}`) } : {};
     return { backend: "external", url: baseUrl, model: model ?? (await onlyModel(baseUrl, key)), ...secret };

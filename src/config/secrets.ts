@@ -14,13 +14,16 @@ export function secretValues(block: Block): readonly { readonly path: string; re
 /** `https://user:password@host`. */
 const HAS_CREDENTIALS = /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]*@/i;
 
+/** Whether an address holds a user's name or a password. */
+export const hasCredentials = (address: string): boolean => HAS_CREDENTIALS.test(address);
+
 /** Addresses of a block, also of an environment's parts, that hold a user's name or a password. */
 export function addressesWithCredentials(block: Block): readonly { readonly path: string; readonly tree: Tree }[] {
   const parts = descend(block.tree, "parts");
   const paths = ["url", ...(parts?.type === "list" ? parts.items.map((_, i) => `parts.${i}.url`) : [])];
   return paths.flatMap((path) => {
     const tree = descend(block.tree, path);
-    return tree && HAS_CREDENTIALS.test(textOf(tree) ?? "") ? [{ path, tree }] : [];
+    return tree && hasCredentials(textOf(tree) ?? "") ? [{ path, tree }] : [];
   });
 }
 

@@ -73,6 +73,9 @@ export async function readManifest(outFolder: string, digest: string): Promise<D
   }
 }
 
+/** A dataset that nothing uses does not show what it is for. */
+const MAYBE_TASKS = " Rows that are tasks, no conversations, need `rows: tasks` where no environment uses the dataset.";
+
 /**
  * Imports, or finds what was imported before. Fails with RL6001/RL6002 (sources), RL6003 (format), RL6004 (no row came
  * out), RL6006 (the folder cannot be written) or RL6007 (other content than expected).
@@ -110,7 +113,8 @@ export async function importDataset(request: DatasetRequest, context: ImportCont
     if (statistics.rows === 0)
       fail(
         "RL6004",
-        noRows(request.from, statistics, request.format === tasksFormat.name ? tasksFormat.expected : undefined),
+        noRows(request.from, statistics, request.format === tasksFormat.name ? tasksFormat.expected : undefined) +
+          (isVerbatim && request.format !== tasksFormat.name ? MAYBE_TASKS : ""),
         place,
       );
     const manifest: DatasetManifest = {

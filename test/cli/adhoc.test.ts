@@ -1,12 +1,35 @@
 /** From flags to what a verb without a spec stands for: command lines, and the check of the loss against a server. */
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { afterEach, describe, expect, test } from "vitest";
+import { join } from "node:path";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { commandWords } from "../../src/cli/adhoc/environment.ts";
 import { checkLoss } from "../../src/cli/adhoc/loss-guard.ts";
+import { adhocServer, adhocSpec } from "../../src/cli/adhoc.ts";
 import type { CommandContext } from "../../src/cli/context.ts";
 import { RlcliError } from "../../src/diagnostic.ts";
+
+describe("an address with a password", () => {
+  const folder = mkdtempSync(join(tmpdir(), "rlcli-adhoc-"));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  const context = { cwd: folder, env: {} } as unknown as CommandContext;
+  const address = "http://bob:s3cret@127.0.0.1:9";
+
+  test("is refused before anything is written or asked, and not repeated", async () => {
+    const faults = [
+      () => adhocServer(context, { baseUrl: address, model: "m" }),
+      async () => adhocSpec(context, "train", { environments: { e: { parts: [{ type: "http", url: address }] } } }),
+    ].map((work) => work().then(String, (error: unknown) => error));
+    for (const fault of await Promise.all(faults)) {
+      expect(fault).toBeInstanceOf(RlcliError);
+      expect((fault as RlcliError).diagnostics[0]?.code).toBe("RL1308");
+      expect(String(fault)).not.toContain("s3cret");
+    }
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});
 
 describe("a command line", () => {
   const root = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");

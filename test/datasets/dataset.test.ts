@@ -149,6 +149,12 @@ test("a dataset without a usable row is an error that counts why and shows the s
   });
 });
 
+test("rows that look like tasks are told how to be tasks", async () => {
+  write("a.jsonl", '{"sum": "1+1"}');
+  const { detail } = await failure(importDataset(request(["a.jsonl"], { isVerbatim: true }), { outFolder: out() }));
+  expect(detail).toContain("need `rows: tasks`");
+});
+
 test("a source that changed since the plan is refused", async () => {
   write("a.jsonl", row("1"));
   const { digest } = await datasetIdentity(request(["a.jsonl"]));

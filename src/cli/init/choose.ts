@@ -3,6 +3,7 @@ import { basename } from "node:path";
 import { fail } from "../../diagnostic.ts";
 import { countGpus } from "../../servers/skyrl/gpus.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
+import { refuseCredentials } from "../adhoc.ts";
 import { type Choice, Questions } from "../ask.ts";
 import { type FoundLogs, findLogs, formatOf } from "./detect.ts";
 import { DEFAULT_TEMPLATE, TEMPLATE_NAMES, TEMPLATES, type Template } from "./templates.ts";
@@ -116,7 +117,10 @@ async function chooseServer(
       );
     return SMALL;
   }
-  if (baseUrl !== undefined) return external(baseUrl, model);
+  if (baseUrl !== undefined) {
+    refuseCredentials(baseUrl);
+    return external(baseUrl, model);
+  }
   const gpus = await countGpus();
   if (isSaid) return fullServer(backend ?? "fsdp", model, gpus);
   return questions ? askServer(gpus, questions) : gpus > 0 ? fullServer("fsdp", undefined, gpus) : SMALL;
