@@ -507,8 +507,16 @@ async function* valuesOf(head: Buffer, layout: "values" | "array"): AsyncGenerat
   }
 }
 
-/** The forms that a diagnostic shows: those of the formats that were found, or all where none was. */
+/** The forms that a diagnostic shows: those of the formats that were found, or the usual ones and the names of the others. */
 export function expectedShapes(found: readonly string[] = []): string {
-  const shown = FORMATS.filter((f) => found.length === 0 || found.includes(f.name));
-  return shown.map((f) => (shown.length === 1 ? f.expected : `${f.name}: ${f.expected}`)).join("; ");
+  const isShown = (name: string): boolean => (found.length > 0 ? found : USUAL).includes(name);
+  const shown = FORMATS.filter(({ name }) => isShown(name)).sort(
+    (a, b) => USUAL.indexOf(a.name) - USUAL.indexOf(b.name),
+  );
+  const shapes = shown.map((f) => (shown.length === 1 ? f.expected : `${f.name}: ${f.expected}`));
+  const others = FORMATS.filter(({ name }) => !isShown(name)).map(({ name }) => name);
+  return [...shapes, ...(found.length > 0 ? [] : [`or as ${others.join(", ")} write it`])].join("; ");
 }
+
+/** All shapes would be a page. */
+const USUAL: readonly string[] = ["messages", "openai", "anthropic"];
