@@ -1,4 +1,7 @@
 /** How servers of a project stand, as `serve status` and `serve list` tell it. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Address } from "../address.ts";
 import { serverFolder, serverSettings } from "../kinds/connect.ts";
 import { listUsers, readRuntime, type ServerRuntime } from "../servers/runtime.ts";
 import type { SpecNode } from "../spec.ts";
@@ -9,6 +12,14 @@ const ASK_TIMEOUT_MS = 3000;
 
 export function serverNodes({ spec }: Pick<OpenProject, "spec">): readonly SpecNode[] {
   return [...(spec?.nodes.values() ?? [])].filter((node) => node.kind === "server");
+}
+
+/** Addresses of the servers that run under a project's `.rlcli`, whatever its spec says now. */
+export function runningServers(dataFolder: string): readonly Address[] {
+  const folder = join(dataFolder, "servers");
+  return (existsSync(folder) ? readdirSync(folder) : [])
+    .map((name): Address => `server.${name}`)
+    .filter((address) => readRuntime(serverFolder(dataFolder, address)).state === "running");
 }
 
 /** From files and the process table; a running SkyRL server is asked for what only it knows. */

@@ -96,6 +96,21 @@ describe("the story of a spec", () => {
     expect(project.actions()).toEqual({});
   });
 
+  test("a server can be stopped though its spec is broken or has it no more", () => {
+    for (const [spec, words] of [
+      ["rlcli: 1\nproject: [", []],
+      [SPEC.replace(/server:.*\n/, ""), ["default"]],
+    ] as const) {
+      project.write("rlcli.yaml", SPEC);
+      project.ok("serve", "start");
+      project.write("rlcli.yaml", spec);
+      expect(project.ok("serve", "stop", ...words)).toContain("server.default has stopped");
+      expect(project.run(["serve", "stop", ...words]).err).toMatch(/error\[RL/);
+    }
+    project.write("rlcli.yaml", SPEC);
+    expect(project.actions()).toEqual({});
+  });
+
   test("other commands say what is there", () => {
     expect(project.ok("status")).toMatch(/run\.count\s+ready\s+step 6/);
     expect(project.ok("state", "list").split("\n")).toEqual(["dataset.numbers", "run.count", "server.default", ""]);

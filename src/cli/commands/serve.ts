@@ -1,6 +1,8 @@
 /** `rlcli serve start|stop|token`: a server by hand. Runs start it by themselves when they need it. */
+import { dirname, join, resolve } from "node:path";
 import { withDeadline } from "../../abort.ts";
-import { fail } from "../../diagnostic.ts";
+import { type Address, nameOf } from "../../address.ts";
+import { fail, RlcliError } from "../../diagnostic.ts";
 import type { ProjectContext } from "../../kind.ts";
 import { type Connection, connect, isManaged, type ServerSettings, serverFolder } from "../../kinds/connect.ts";
 import { ensurePython, isLoopback } from "../../kinds/skyrl.ts";
@@ -9,6 +11,7 @@ import { BLOCK_FLAGS, serverBlock, withBackend } from "../adhoc/server.ts";
 import { specText } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { refuseCheckpointsBase } from "../predecessor.ts";
+import { runningServers } from "../servers.ts";
 import { openTarget, type TargetFlags } from "../target.ts";
 
 export interface ServeFlags extends TargetFlags {
@@ -141,10 +144,32 @@ export async function serveInstall(context: CommandContext, flags: ServeFlags): 
 /** Saves of large models take minutes. */
 const STOP_TIMEOUT_MS = 600_000;
 
+interface StoppableServer {
+  readonly address: Address;
+  readonly folder: string;
+}
+
+/** A server that runs can be stopped though its spec does not load, or has it no more. */
+async function serverToStop(context: CommandContext, flags: ServeFlags): Promise<StoppableServer> {
+  try {
+    const { open, settings } = await openTarget(context, withModel(flags));
+    return { address: settings.address, folder: serverFolder(open.context.dataFolder, settings.address) };
+  } catch (error) {
+    const isOfSpec = flags.model === undefined && flags.baseModel === undefined && flags.baseUrl === undefined;
+    if (!(error instanceof RlcliError) || !isOfSpec) throw error;
+    const [file] = flags.file ?? [];
+    const dataFolder = join(file === undefined ? context.cwd : dirname(resolve(context.cwd, file)), ".rlcli");
+    const meant = runningServers(dataFolder).filter(
+      (address) => flags.server === undefined || [address, nameOf(address)].includes(flags.server),
+    );
+    const [address] = meant;
+    if (address === undefined || meant.length > 1) throw error;
+    return { address, folder: serverFolder(dataFolder, address) };
+  }
+}
+
 export async function serveStop(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
-  const target = await openTarget(context, withModel(flags));
-  const folder = serverFolder(target.open.context.dataFolder, target.settings.address);
-  const { address } = target.settings;
+  const { address, folder } = await serverToStop(context, flags);
   const wasRunning = readRuntime(folder).state === "running";
   if (wasRunning) await stopServer(folder, { force: flags.force ?? false, timeoutMs: STOP_TIMEOUT_MS });
   if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, address, wasRunning })}\n`);
