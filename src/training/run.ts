@@ -21,7 +21,7 @@ export interface ServerConnection {
 export interface TrainingDeps {
   /** The run record's folder. */
   readonly folder: string;
-  /** Finds the server, starting it on need. */
+  /** Finds the server, starting it on need; ends with the reason of `stop` where that comes first. */
   connect(): Promise<ServerConnection>;
   /** Hugging Face folder with the model's tokenizer and template. */
   readonly modelFolder: string;

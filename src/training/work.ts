@@ -92,6 +92,7 @@ async function pruneLeftovers(run: Run): Promise<void> {
     const client = clientOf(await run.deps.connect(), run.record);
     await prune(run, client).finally(() => client.close());
   } catch (error) {
+    if (isStop(error, run.deps.stop)) return;
     if (!(error instanceof RlcliError)) throw error;
     for (const cause of error.diagnostics)
       run.record.emit({ t: "warning", diagnostic: { ...cause, severity: "warning" } });
@@ -108,6 +109,7 @@ async function trainOn<R extends Run>(run: R, train: Train<R>): Promise<"complet
     try {
       return await trainOnce(run, train);
     } catch (error) {
+      if (isStop(error, stop)) return "interrupted";
       const { done } = journal.state;
       if (done > progress.done) progress = { done, at: performance.now(), fruitless: 0 };
       const isOnceMore = isBatchFault(error) && progress.fruitless === 0;
@@ -123,6 +125,10 @@ async function trainOn<R extends Run>(run: R, train: Train<R>): Promise<"complet
     }
   }
 }
+
+/** What waiting for a server ends with when the run is asked to stop. */
+const isStop = (error: unknown, stop: AbortSignal): boolean =>
+  stop.aborted && (error === stop.reason || (error instanceof Error && error.name === "AbortError"));
 
 /** What a proxy says while the server behind it starts again. */
 const AWAY: readonly (number | undefined)[] = [502, 503, 504];

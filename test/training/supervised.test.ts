@@ -63,6 +63,21 @@ test("the same order gives the same weights, another seed others", async () => {
   expect(await weights(2)).not.toBe(first);
 });
 
+test("stopped while it waits for its server it ends at once, and goes on later", async () => {
+  const { order, folder } = makeOrder();
+  const stop = new AbortController();
+  const connect = () =>
+    new Promise<never>((_, reject) => {
+      stop.signal.addEventListener("abort", () => reject(stop.signal.reason));
+      stop.abort();
+    });
+  const end = await run(order, folder, { stop: stop.signal, connect });
+  expect(end).toEqual({ status: "interrupted", step: 0 });
+  expect(await run(order, folder)).toEqual({ status: "complete", step: 12 });
+  // Nothing but what is left over was to be done: the run is complete all the same.
+  expect(await run(order, folder, { stop: stop.signal, connect })).toEqual({ status: "complete", step: 12 });
+});
+
 test("stopped and started again, it ends as if it had not been", async () => {
   const whole = makeOrder();
   await run(whole.order, whole.folder);

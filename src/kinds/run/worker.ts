@@ -84,7 +84,8 @@ async function trainSafely(
       modelFolder: work.modelFolder,
       env: project.env,
       cacheFolder: project.cacheFolder,
-      connect: () => connect(work.server, project),
+      // A server may take minutes to start: nobody who wants to stop should have to wait for it.
+      connect: () => connect(work.server, project, { signal: stop }),
       stop,
       now,
     });
