@@ -10,7 +10,7 @@
  *   evals.jsonl        results of evals made while the run trains (`rl`)
  *   events.jsonl       RunEvent: progress for whoever is attached
  *   worker.json        WorkerStatus: who works on it now, or how it ended
- *   wire.jsonl         WireLine: each request to the server, without what it says; wire.1.jsonl is what came before
+ *   wire.jsonl         WireLine (training/wire-trace.ts): each request, without what it says; wire.1.jsonl came before
  *   log.txt            the worker's own words
  *   index.json         which rows are trained on and how long they are; made from the dataset, may be deleted
  */
@@ -281,22 +281,6 @@ export type CheckpointLine =
       readonly accepted?: true;
     }
   | { readonly t: "pruned"; readonly at: string; readonly step: number };
-
-/** One try of a request to the server; `tinker/exchange.ts` says what the fields mean. */
-export interface WireLine {
-  /** When it ended. */
-  readonly at: string;
-  readonly method: string;
-  readonly path: string;
-  readonly attempt: number;
-  readonly status?: number;
-  readonly error?: string;
-  readonly ms: number;
-  readonly sentBytes: number;
-  readonly receivedBytes: number;
-  readonly seq?: number;
-  readonly request?: string;
-}
 
 /** How a worker ended. */
 export interface RunEnd {

@@ -3,13 +3,18 @@
  * are no record that anything is resumed from, so a crash may lose the last second of them, and a full disk all.
  */
 import { appendFileSync, renameSync, statSync } from "node:fs";
-import { RUN_RECORD_VERSION, type WireLine } from "../run-record.ts";
+import { RUN_RECORD_VERSION } from "../run-record.ts";
 import type { Exchange } from "../tinker/exchange.ts";
 
 const EVERY_MS = 1000;
 const MOST_GATHERED = 256;
 /** Of one file, of which there are two at the most: some ten thousand requests each. */
 const MOST_BYTES = 2_000_000;
+
+export interface WireLine extends Exchange {
+  /** When it ended. */
+  readonly at: string;
+}
 
 const HEADER = `${JSON.stringify({ formatVersion: RUN_RECORD_VERSION })}\n`;
 
