@@ -38,6 +38,7 @@ export class DockerSandbox implements Sandbox {
   readonly #onClose: OnClose;
   #network: NetworkPolicy;
   #memoryKills = 0;
+  #hasRunCommands = false;
   /** Seconds since 1970, as the daemon of another machine may have them. */
   readonly #since = Date.now() / 1000 - CLOCK_SKEW_S;
   #closing: Promise<void> | undefined;
@@ -59,10 +60,7 @@ export class DockerSandbox implements Sandbox {
     for (;;) {
       const { State, Config } = await container.inspect();
       if (!State.Running)
-        fail(
-          "RL7303",
-          `A container of ${order.image} ended as soon as it was started. Its image needs bash, and an entrypoint that runs what it is given.`,
-        );
+        fail("RL7303", `A container of ${order.image} ended as soon as it was started. ${WHAT_IMAGES_NEED}`);
       const health = State.Health?.Status;
       if (health === "unhealthy")
         fail("RL7304", `The image ${order.image} has a health check of its own, and it failed.`);
@@ -80,7 +78,7 @@ export class DockerSandbox implements Sandbox {
     );
   }
 
-  run(command: Command): Promise<CommandResult> {
+  async run(command: Command): Promise<CommandResult> {
     const cwd = command.cwd ?? this.#workdir;
     const place = {
       container: this.#container,
@@ -88,7 +86,9 @@ export class DockerSandbox implements Sandbox {
       putScript: (text: string) => this.#putScript(text),
       newMemoryKills: (total: number) => this.#newMemoryKills(total),
     };
-    return this.#alive(runCommand(place, { ...command, cwd }));
+    const result = await this.#alive(runCommand(place, { ...command, cwd }));
+    this.#hasRunCommands = true;
+    return result;
   }
 
   get memoryKills(): number {
@@ -109,9 +109,9 @@ export class DockerSandbox implements Sandbox {
       if (!(error instanceof RlcliError) || (await this.isAlive().catch(() => true))) throw error;
       const { memoryBytes } = this.#order;
       const why = (await hasRunOutOfMemory(this.#docker, this.#container.id, this.#since))
-        ? `its memory of ${memoryBytes / MIB} MiB was used up`
-        : `it was ended from inside or by somebody else. ${messageOf(error)}`;
-      return fail("RL7303", `The container ${this.name} is gone: ${why.replace(/\.$/, "")}.`, { cause: error });
+        ? `its memory of ${memoryBytes / MIB} MiB was used up.`
+        : `it was ended from inside or by somebody else. ${this.#hasRunCommands ? messageOf(error) : WHAT_IMAGES_NEED}`;
+      return fail("RL7303", `The container ${this.name} is gone: ${why}`, { cause: error });
     }
   }
 
@@ -173,6 +173,9 @@ export class DockerSandbox implements Sandbox {
     await this.#onClose(true);
   }
 }
+
+/** Also said of a container that ends before its first command: its init process runs for a moment where it has nothing to start. */
+const WHAT_IMAGES_NEED = "Its image needs bash, and an entrypoint that runs what it is given.";
 
 const NO_LOGS = { Type: "none", Config: {} };
 

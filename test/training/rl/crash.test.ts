@@ -138,10 +138,12 @@ test.each(isWhole ? [...POINTS, ...MORE_POINTS] : POINTS)(
 
 test("what was sampled before the kill is not sampled again", { timeout: 180_000 }, async () => {
   const { folder } = makeRlOrder();
-  await go(folder, whole.points.indexOf("update:sent") + 1);
-  const { points } = await go(folder);
+  const before = await go(folder, whole.points.indexOf("update:sent") + 1);
+  const after = await go(folder);
   const played = (of: readonly string[]) => of.filter((point) => point === "rollouts:group").length;
-  expect(played(points)).toBe(played(whole.points) - 4);
+  // Which points lie before the kill depends on how groups and parts interleave.
+  expect(played(before.points)).toBeGreaterThanOrEqual(3);
+  expect(played(before.points) + played(after.points)).toBe(played(whole.points));
 });
 
 test("an aim that was reached right before the kill ends the run", { timeout: 180_000 }, async () => {
