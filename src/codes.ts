@@ -213,8 +213,8 @@ export const CODES = table({
   RL1308: {
     summary: "Secret written in the open",
     explanation:
-      "The field keeps a secret, so it takes `${secret.NAME}`: what is written in a file, or comes from `${var}` or `${env}`, ends up in plans and state. So does a `user:password@` in an address.",
-    next: "Write `${secret.NAME}` and set `NAME` in the environment. Take a password out of an address.",
+      "The field keeps a secret, so it takes `${secret.NAME}`: what is written in a file, or comes from `${var}` or `${env}`, ends up in plans and state. So do a `user:password@` in an address, and parameters whose names say that they are secret (`?token=…`, `?api_key=…`, `X-Amz-Signature`).",
+    next: "Write `${secret.NAME}` and set `NAME` in the environment. Take a password or a key out of an address.",
   },
   RL2001: {
     summary: "Dependency cycle",

@@ -39,6 +39,24 @@ function iban(random, country, bban) {
 const NAMES = ["ada", "bo.chen", "maría", "j_smith", "li+news", "o'neil", "x.y.z", "k-lee99"];
 const HOSTS = ["example.org", "mail.corp.example", "uni-köln.example", "a.b.c.co", "shop.museum"];
 
+const guid = (r) => [8, 4, 4, 4, 12].map((n) => from(r, HEX, n)).join("-");
+
+/** An address that posts for whoever has it. */
+function webhook(r) {
+  return pick(r, [
+    () =>
+      `https://hooks.slack.com/services/T${from(r, ALNUM.slice(0, 26), 10)}/B${digits(r, 10)}/${from(r, ALNUM, 24)}`,
+    () => `https://discord.com/api/webhooks/${digits(r, 19)}/${from(r, ALNUM, 68)}`,
+    () => `https://canary.discord.com/api/v10/webhooks/${digits(r, 18)}/${from(r, ALNUM, 67)}_`,
+    () =>
+      `https://corp.webhook.office.com/webhookb2/${guid(r)}@${guid(r)}/IncomingWebhook/${from(r, HEX, 32)}/${guid(r)}`,
+    () =>
+      `https://prod-${digits(r, 2)}.westeurope.logic.azure.com:443/workflows/${from(r, HEX, 32)}/triggers/manual/paths/invoke?api-version=2016-06-01&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=${from(r, ALNUM, 43)}`,
+    () => `https://chat.googleapis.com/v1/spaces/AAAA${from(r, ALNUM, 7)}/messages?key=${from(r, ALNUM, 39)}&token=x9`,
+    () => `https://hooks.zapier.com/hooks/catch/${digits(r, 7)}/${from(r, ALNUM, 7)}/`,
+  ])();
+}
+
 /** Makers of values that must go, by type. */
 const VALUES = {
   EMAIL: (r) => `${pick(r, NAMES)}${r() < 0.5 ? digits(r, 2) : ""}@${pick(r, HOSTS)}`,
@@ -93,6 +111,7 @@ const VALUES = {
       () => `password: "${from(r, ALNUM, 12)}7"`,
       () => `api_key=${from(r, ALNUM, 24)}9`,
       () => `postgres://app:${from(r, ALNUM, 10)}@db:5432/x`,
+      () => webhook(r),
     ])(),
   PRIVATE_KEY: (r) =>
     `-----BEGIN PRIVATE KEY-----\n${from(r, ALNUM, 64)}\n${from(r, ALNUM, 40)}\n-----END PRIVATE KEY-----`,
@@ -119,6 +138,10 @@ const DECOYS = [
   (r) => `isbn 978-3-16-${digits(r, 6)}-0`,
   () => "sk-learn and sk_buff",
   (r) => `00:1b:44:11:3a:${from(r, HEX, 2)}`,
+  () => "https://api.slack.com/messaging/webhooks",
+  (r) => `https://discord.com/channels/${from(r, HEX, 8)}/settings`,
+  () => "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX",
+  (r) => `https://learn.example.com/webhook?page=${digits(r, 2)}`,
   (r) => `x=${digits(r, 2)}, y=${digits(r, 2)}; 1920x1080`,
 ];
 

@@ -6,10 +6,10 @@ import { existsSync, readFileSync } from "node:fs";
 import { isAbsolute, join, resolve } from "node:path";
 import { stringify } from "yaml";
 import { escapeInterpolation } from "../config/interpolate.ts";
-import { hasCredentials } from "../config/secrets.ts";
 import { fail } from "../diagnostic.ts";
 import { digestJson, shortDigest } from "../digest.ts";
 import { writeFileWhole } from "../files.ts";
+import { credentialInField } from "../url.ts";
 import type { CommandContext } from "./context.ts";
 
 export interface AdhocSpec {
@@ -28,7 +28,7 @@ export function adhocSpec(
   identity: unknown = body,
   folder = join(context.cwd, ".rlcli", "adhoc", shortDigest(digestJson({ verb, identity }))),
 ): AdhocSpec {
-  for (const address of addressesIn(body)) refuseCredentials(address);
+  refuseCredentials(body);
   const text = specText(body);
   const file = join(folder, "rlcli.yaml");
   if (existsSync(file) && !readFileSync(file, "utf8").startsWith(ADHOC_HEAD))
@@ -37,22 +37,24 @@ export function adhocSpec(
   return { file, text };
 }
 
-/** Fails with RL1308, without the address: what is written down or shown must not hold a password. */
-export function refuseCredentials(address: string): void {
-  if (!hasCredentials(address)) return;
+/** Fails with RL1308, without the address: what is written down or shown must not hold a secret. `value` is a text, or what holds texts. */
+export function refuseCredentials(value: unknown): void {
+  const what = credentialWithin(value, false);
+  if (what === undefined) return;
   fail(
     "RL1308",
-    `An address on the command line has a user's name or a password before its \`@\`. Nothing was written. Leave them out; the key of a server at --base-url is read from ${KEY_VARIABLE}.`,
+    `An address on the command line has ${what}. Nothing was written. Leave it out; the key of a server at --base-url is read from ${KEY_VARIABLE}.`,
   );
 }
 
-/** Values of all fields that are addresses. */
-function addressesIn(value: unknown): readonly string[] {
-  if (Array.isArray(value)) return value.flatMap(addressesIn);
-  if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([name, field]) =>
-    name === "url" && typeof field === "string" ? [field] : addressesIn(field),
-  );
+function credentialWithin(value: unknown, isWord: boolean): string | undefined {
+  if (typeof value === "string") return credentialInField(value, isWord);
+  if (typeof value !== "object" || value === null) return undefined;
+  for (const item of Object.values(value)) {
+    const what = credentialWithin(item, Array.isArray(value));
+    if (what !== undefined) return what;
+  }
+  return undefined;
 }
 
 /** How such files begin. */

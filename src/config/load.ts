@@ -57,6 +57,8 @@ class Loader {
   readonly sources: Source[] = [];
   readonly #options: LoadOptions;
   readonly #cache: ParseCache;
+  /** Files without a fault that the cache did not know. */
+  readonly #parsed: (readonly [Source, MapTree])[] = [];
 
   constructor(options: LoadOptions) {
     this.#options = options;
@@ -71,6 +73,7 @@ class Loader {
     if ([...trees, ...variableTrees].includes(undefined)) return undefined;
     const merged = (trees as MapTree[]).map((tree) => expandShorthands(tree, this.diagnostics)).reduce(mergeMaps);
     hideSecrets(merged);
+    this.#remember();
     const variables = new Variables(merged, { given, files: variableTrees as MapTree[], env }, this.diagnostics);
     const { tree, inputs } = interpolate(merged, { variables, env }, this.diagnostics);
     variables.reportUnused(this.diagnostics);
@@ -96,7 +99,7 @@ class Loader {
     // The YAML library loads only where there is something new to parse.
     const { tree, diagnostics } = (await import("./parse.ts")).parseYaml(source);
     this.diagnostics.push(...diagnostics);
-    if (tree?.type === "map" && diagnostics.length === 0) this.#cache.put(source, tree);
+    if (tree?.type === "map" && diagnostics.length === 0) this.#parsed.push([source, tree]);
     if (tree?.type === "map") return tree;
     if (tree !== undefined && !hasErrors(diagnostics)) {
       const what = tree.type === "list" ? "a list" : "a single value";
@@ -104,6 +107,11 @@ class Loader {
       this.diagnostics.push(source.diagnostic("RL1102", detail, { start: tree.span.start, end: tree.span.start + 1 }));
     }
     return undefined;
+  }
+
+  /** A file with a secret in the open leaves no copy of it. */
+  #remember(): void {
+    for (const [source, tree] of this.#parsed) if (!source.hasHidden) this.#cache.put(source, tree);
   }
 
   #build(tree: MapTree, environment: readonly SpecInput[]): Spec {

@@ -79,6 +79,11 @@ export class Source {
     return text;
   }
 
+  /** Whether secrets stand in it in the open. */
+  get hasHidden(): boolean {
+    return this.#hidden.length > 0;
+  }
+
   /** Masks a part of the text in all lines that are asked for from now on. */
   hide(span: Span): void {
     this.#hidden.push(span);

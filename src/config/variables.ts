@@ -4,6 +4,7 @@ import { diagnostic } from "../diagnostic.ts";
 import { digestBytes } from "../digest.ts";
 import type { SpecInput } from "../spec.ts";
 import { didYouMean, listNames } from "../suggest.ts";
+import { withoutCredentials } from "../url.ts";
 import type { Scalar } from "../value.ts";
 import type { Source } from "./source.ts";
 import { child, type Entry, entriesOf, type MapTree, type Tree, textOf } from "./tree.ts";
@@ -71,7 +72,7 @@ function isVariableType(text: string | undefined): text is VariableType {
 function checkTree(name: string, type: VariableType, tree: Tree, diagnostics: Diagnostic[]): Scalar | undefined {
   if (tree.type === "scalar" && fits(type, tree.value)) return tree.value;
   const hint = type === "string" && tree.type === "scalar" ? " Put it in quotes." : "";
-  const what = tree.type === "scalar" ? `\`${String(tree.value)}\`` : `a ${tree.type}`;
+  const what = tree.type === "scalar" ? `\`${withoutCredentials(String(tree.value))}\`` : `a ${tree.type}`;
   diagnostics.push(
     tree.source.diagnostic(
       "RL1304",
@@ -93,7 +94,10 @@ function checkText(
   const value = readAs(type, text);
   if (value === undefined)
     diagnostics.push(
-      diagnostic("RL1304", `Variable \`${name}\` takes ${TYPE_WORDS[type]}; ${from} sets it to \`${text}\`.`),
+      diagnostic(
+        "RL1304",
+        `Variable \`${name}\` takes ${TYPE_WORDS[type]}; ${from} sets it to \`${withoutCredentials(text)}\`.`,
+      ),
     );
   return value;
 }

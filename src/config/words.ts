@@ -1,4 +1,5 @@
 /** Words for values and types, as diagnostics say them. */
+import { withoutCredentials } from "../url.ts";
 import type { FieldInfo } from "./fields.ts";
 import type { Tree } from "./tree.ts";
 
@@ -6,7 +7,7 @@ import type { Tree } from "./tree.ts";
 const LONGEST_TEXT = 40;
 
 function shorten(text: string): string {
-  const oneLine = text.replace(/\s+/g, " ");
+  const oneLine = withoutCredentials(text).replace(/\s+/g, " ");
   return oneLine.length > LONGEST_TEXT ? `${oneLine.slice(0, LONGEST_TEXT - 1)}…` : oneLine;
 }
 

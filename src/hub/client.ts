@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher, request } from "undici";
 import { type DiagnosticOptions, fail, messageOf, RlcliError } from "../diagnostic.ts";
+import { withoutCredentials } from "../url.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface HubTimes {
@@ -120,7 +121,8 @@ export class HubClient {
       if (![301, 302, 303, 307, 308].includes(answer.statusCode) || typeof location !== "string")
         return { status: answer.statusCode, headers: answer.headers, body: answer.body };
       await discard(answer.body);
-      if (!URL.canParse(location, url.href)) throw new Error(`it redirects to \`${location}\`, which is no address`);
+      if (!URL.canParse(location, url.href))
+        throw new Error(`it redirects to \`${withoutCredentials(location)}\`, which is no address`);
       url = new URL(location, url);
     }
     throw new Error(`it redirects more than ${MOST_REDIRECTS} times`);

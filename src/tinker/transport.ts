@@ -58,8 +58,9 @@ const CONNECT_TIMEOUT_MS = 5000;
 
 const API = "/api/v1";
 
+/** Without the query: it may carry what is secret, and errors are shown. */
 export const endpointOf = ({ method, path, isRoot = false }: HttpRequest): string =>
-  `${method} ${isRoot ? "" : API}${path}`;
+  `${method} ${isRoot ? "" : API}${path.split("?")[0]}`;
 
 export class Transport {
   readonly #agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS }, pipelining: 1 });
@@ -216,12 +217,9 @@ function exchangeOf(
   { answer, error }: { readonly answer?: HttpAnswer; readonly error?: string },
 ): Exchange {
   const { seq, requestId, body } = spec;
-  const [path = ""] = endpointOf(spec)
-    .slice(spec.method.length + 1)
-    .split("?");
   return {
     method: spec.method,
-    path,
+    path: endpointOf(spec).slice(spec.method.length + 1),
     attempt,
     ...(answer ? { status: answer.status } : {}),
     ...(error === undefined ? {} : { error }),

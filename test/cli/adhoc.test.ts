@@ -11,24 +11,28 @@ import { adhocServer, adhocSpec } from "../../src/cli/adhoc.ts";
 import type { CommandContext } from "../../src/cli/context.ts";
 import { RlcliError } from "../../src/diagnostic.ts";
 
-describe("an address with a password", () => {
+describe("an address with a secret", () => {
   const folder = mkdtempSync(join(tmpdir(), "rlcli-adhoc-"));
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
   const context = { cwd: folder, env: {} } as unknown as CommandContext;
-  const address = "http://bob:s3cret@127.0.0.1:9";
 
-  test("is refused before anything is written or asked, and not repeated", async () => {
-    const faults = [
-      () => adhocServer(context, { baseUrl: address, model: "m" }),
-      async () => adhocSpec(context, "train", { environments: { e: { parts: [{ type: "http", url: address }] } } }),
-    ].map((work) => work().then(String, (error: unknown) => error));
-    for (const fault of await Promise.all(faults)) {
-      expect(fault).toBeInstanceOf(RlcliError);
-      expect((fault as RlcliError).diagnostics[0]?.code).toBe("RL1308");
-      expect(String(fault)).not.toContain("s3cret");
-    }
-    expect(readdirSync(folder)).toEqual([]);
-  });
+  test.each(["http://bob:s3cret@127.0.0.1:9", "http://127.0.0.1:9/?api_key=s3cret"])(
+    "is refused before anything is written or asked, and not repeated: %s",
+    async (address) => {
+      const faults = [
+        () => adhocServer(context, { baseUrl: address, model: "m" }),
+        async () => adhocSpec(context, "train", { environments: { e: { parts: [{ type: "http", url: address }] } } }),
+        async () => adhocSpec(context, "train", { environments: { e: { tasks: "bench", registry: address } } }),
+        async () => adhocSpec(context, "train", { environments: { e: { command: ["sh", "-c", `curl ${address}`] } } }),
+      ].map((work) => work().then(String, (error: unknown) => error));
+      for (const fault of await Promise.all(faults)) {
+        expect(fault).toBeInstanceOf(RlcliError);
+        expect((fault as RlcliError).diagnostics[0]?.code).toBe("RL1308");
+        expect(String(fault)).not.toContain("s3cret");
+      }
+      expect(readdirSync(folder)).toEqual([]);
+    },
+  );
 });
 
 describe("a command line", () => {

@@ -79,6 +79,12 @@ describe("the cache of parsed files", () => {
     expect(files()).toEqual([]);
   });
 
+  test("a file with a secret in the open is not remembered: there would be a copy of it", async () => {
+    await load(BASE.replace("builtin:tiny }", "builtin:tiny, api_key: hunter2 }"));
+    await load(`${BASE}environments: { e: { type: http, dataset: d, url: "http://h/?token=hunter2" } }\n`);
+    expect(files()).toEqual([]);
+  });
+
   test("without its folder nothing is made; old entries go", async () => {
     rmSync(join(folder, "cache"), { recursive: true });
     await load(BASE);

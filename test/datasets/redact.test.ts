@@ -104,6 +104,13 @@ test("the look at bytes suspects every text in which a detector finds something,
   );
 });
 
+test("of a webhook the host stays, and it is one value wherever it stands", () => {
+  const address = `https://hooks.slack.com/services/T0AB/B0CD/${"aB3x".repeat(6)}`;
+  expect(clean(`post to ${address}, or <${address}>.`)).toBe(
+    "post to https://hooks.slack.com/services/[SECRET_1], or <https://hooks.slack.com/services/[SECRET_1]>.",
+  );
+});
+
 test("the second pass looks at names of fields too", () => {
   const row = { messages: [{ role: "assistant", content: "x", tool_calls: [{ "ada@example.org": 1 }] }] };
   expect(redactor.survivors(redactor.redact(row, {}))).toEqual(["EMAIL"]);
@@ -137,6 +144,8 @@ describe("time grows with the length, not faster", () => {
     ["dashes", "-----BEGIN PRIVATE KEY-----"],
     ["IBAN", "DE89 "],
     ["hex", "ab:1:"],
+    ["hosts of webhooks", "https://a.hook.azure."],
+    ["webhooks", "https://hooks.slack.com/services/a"],
   ])("%s", (_, unit) => {
     const text = unit.repeat(Math.ceil(200_000 / unit.length));
     const started = performance.now();

@@ -158,7 +158,7 @@ describe("masking", () => {
       '[g, --token, [masked], "--hub-token", "[masked]"]',
     ],
     ["an option's help", "--api-key <key>, --token --json", [], "--api-key <key>, --token --json"],
-    ["a webhook", "https://hooks.slack.com/services/T0/B0/abcdefgh'", [], "https://hooks.slack.com/[masked]'"],
+    ["a webhook", "https://hooks.slack.com/services/T0/B0/abcdefgh'", [], "https://hooks.slack.com/services/[masked]'"],
     ["other parameters", "http://h/?page=2000&keys=abcd&design=1", [], "http://h/?page=2000&keys=abcd&design=1"],
     ["a digest", `sha256:${"ab12".repeat(16)}`, [], `sha256:${"ab12".repeat(16)}`],
     ["short values", "a key of x", ["x"], "a key of x"],

@@ -218,6 +218,12 @@ describe("refusals", () => {
   test("no hub there, an address that is none, an answer that is none", async () => {
     await expect(pin("hf://a/b", { HF_ENDPOINT: "http://127.0.0.1:1" })).rejects.toThrow(/RL6020.*ECONNREFUSED/);
     expect(() => hub({ HF_ENDPOINT: "hub.example" })).toThrow(/RL6020.*HF_ENDPOINT/);
+    for (const endpoint of [
+      "https://me:hunter2@hub.example",
+      "https://hub.example/?token=hunter2",
+      "ftp://x:hunter2@h",
+    ])
+      expect(() => hub({ HF_ENDPOINT: endpoint })).toThrow(/^((?!hunter2)[\s\S])*RL6020((?!hunter2)[\s\S])*$/);
     standIn.fault = () => ({ status: 200, body: "<html>captive portal</html>" });
     await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*not JSON/);
     standIn.fault = () => ({ status: 302, headers: { location: "http://" } });

@@ -119,6 +119,13 @@ describe("submitting", () => {
     expect(server.count("/optim_step")).toBe(1);
   });
 
+  test("an error names the endpoint without its query", async () => {
+    server.fault = faultsOn("/sessions", { type: "answer", status: 400, body: { detail: "bad" } });
+    const error = await failure(client.rest.sessions());
+    expect(error.endpoint).toBe("GET /api/v1/sessions");
+    expect(error.message).not.toContain("limit");
+  });
+
   test.each([
     ["busy", { type: "answer", status: 429, body: { detail: "slow down" } }],
     ["failed", { type: "answer", status: 500, body: "Internal Server Error" }],

@@ -1,7 +1,7 @@
 /** Takes secrets out of texts that leave the machine: values that are known to be secret here, and what looks like one. */
 import { DETECTORS } from "../../datasets/redact/detectors.ts";
+import { MASK, withoutCredentials } from "../../url.ts";
 
-const MASK = "[masked]";
 /** Shorter values are words of every text. */
 const LEAST = 6;
 /** Shorter pieces of base64 are in other words too. */
@@ -17,20 +17,12 @@ const SECRET_TYPES = new Set(["PRIVATE_KEY", "JWT", "KEY", "SECRET", "EMAIL"]);
 const NAMED =
   /((?:api[_-]?key|(?:access|auth|refresh|id)[_-]?token|["' ]token|password|passwd|client[_-]?secret|authorization|cookie)["']?\s*[:=]\s*(?:(?:Bearer|Basic)\s+)?["']?)(?!["']?\$\{|\[masked\])([^\s"',;{}\]]{4,})/gi;
 
-/** A parameter of an address, its name saying that it is secret; `&` may be escaped. */
-const IN_QUERY =
-  /((?:[?&;]|\\u0026)(?:[\w.-]*(?:key|token|secret|password|passwd|signature|credential|auth))=|[?&;]sig=)(?!\$\{|\[masked\])([^\s&#"'<>\\]{2,})/gi;
-
 /** An option of a command and its value, in one word or in two, also as a list in YAML or JSON. */
 const OPTION =
   /(--[\w-]*(?:key|token|secret|password|passwd)(?:=|["']?,?\s+["']?|["']?,["']?))(?![-$<[])([^\s"',\]}]{4,})/gi;
 
-/** Addresses that are secret themselves: whoever has one may post there. */
-const WEBHOOK =
-  /(\bhttps:\/\/(?:hooks\.slack(?:-gov)?\.com|(?:[\w-]+\.)?discord(?:app)?\.com\/api\/webhooks|[\w.-]+\.webhook\.office\.com)\/)([\w@/.-]{8,})/gi;
-
-/** Each with what stays, and what is masked. Parameters first: of one, its name and an `=` look like any assignment up to the end of the address. */
-const PATTERNS = [IN_QUERY, NAMED, OPTION, WEBHOOK];
+/** Each with what stays, and what is masked. */
+const PATTERNS = [NAMED, OPTION];
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -92,7 +84,11 @@ export class Masker {
   }
 
   mask(text: string): string {
-    let masked = this.maskKnown(text);
+    // Addresses first: of a parameter, its name and an `=` look like any assignment up to the end of the address.
+    let masked = withoutCredentials(this.maskKnown(text), () => {
+      this.#count++;
+      return MASK;
+    });
     for (const pattern of PATTERNS)
       masked = masked.replace(pattern, (_, name: string) => {
         this.#count++;

@@ -80,11 +80,25 @@ export function secretsAreReferences(block: Block, context: RuleContext): void {
   }
 }
 
-/** They would be hashed, stored and shown in plans; and no client here sends them. */
+/** They would be hashed, stored and shown in plans. */
 export function addressesAreOpen(block: Block, context: RuleContext): void {
-  for (const { path } of addressesWithCredentials(block)) {
-    const detail = `\`${path}\` has a user's name or a password before its \`@\`, and addresses are stored and shown in plans. Leave them out; a key goes into \`api_key: \${secret.NAME}\`, or into the program that listens there. If this one is real, consider it leaked.`;
+  for (const { path, what } of addressesWithCredentials(block)) {
+    const detail = `\`${path}\` has ${what}, and addresses are stored and shown in plans. ${wayOut(path)} If this one is real, consider it leaked.`;
     context.reporter.at(block, path, "RL1308", detail);
+  }
+}
+
+/** Where the secret of an address can be instead. */
+function wayOut(path: string): string {
+  switch (path.split(".")[0]) {
+    case "command":
+      return "Let the command read it from the environment: `$NAME` in a shell.";
+    case "python":
+      return "Keep it in `~/.netrc`, where uv and git look for it.";
+    case "registry":
+      return "Download the file and name its path.";
+    default:
+      return "Leave it out: a key goes into `api_key: ${secret.NAME}`, or into the program that listens there.";
   }
 }
 

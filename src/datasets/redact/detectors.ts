@@ -60,6 +60,24 @@ const ASSIGNED =
 /** The password of an address such as `postgres://user:password@host`. */
 const IN_URL = /((?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,15}:\/\/[^\s:/@"'<>]{0,60}:)[^\s/@"'<>]{3,100}(?=@)/gi;
 
+/**
+ * Addresses that are secrets themselves, since whoever has one may post there; the host stays. Of Teams, both the connectors and
+ * the flows that took their place.
+ */
+const WEBHOOK = new RegExp(
+  `(https?:\\/\\/(?:${[
+    "hooks\\.slack(?:-gov)?\\.com\\/(?:services|workflows|triggers)\\/",
+    "(?:[\\w-]{1,20}\\.)?discord(?:app)?\\.com\\/api\\/(?:v\\d{1,2}\\/)?webhooks\\/",
+    "(?:[\\w-]{1,63}\\.)?webhook\\.office(?:365)?\\.com\\/webhook(?:b2)?\\/",
+    "outlook\\.office(?:365)?\\.com\\/webhook\\/",
+    "[\\w.-]{1,120}\\.(?:logic\\.azure|api\\.powerplatform)\\.com(?::443)?\\/(?=[\\w/.%-]{0,200}workflows\\/)",
+    "chat\\.googleapis\\.com\\/v1\\/spaces\\/",
+    "hooks\\.zapier\\.com\\/hooks\\/",
+    "hook\\.(?:[\\w-]{1,12}\\.)?make\\.com\\/",
+  ].join("|")}))[\\w@/.%:?=&;+~-]{12,600}(?<![.:;?])`,
+  "gi",
+);
+
 /** A value that is a variable, a placeholder or words of the sentence is no secret. */
 const isSecretValue = (match: string): boolean =>
   !/^(?:[$%<{[]|\*+$|x+$|\.+$|your|example|changeme|placeholder|redacted|none|null|undefined|true|false|process\.|os\.|env\.)/i.test(
@@ -79,6 +97,14 @@ export const DETECTORS: readonly Detector[] = [
     suspect: SUSPECT.privateKey,
     pattern:
       /-----BEGIN (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END (?:[A-Z0-9]+ ){0,3}PRIVATE KEY(?: BLOCK)?-----|$)/g,
+  },
+  {
+    type: "SECRET",
+    suspect: SUSPECT.webhook,
+    pattern: WEBHOOK,
+    hasPrefix: true,
+    // As documentation writes them.
+    accepts: (match) => !/x{8}/i.test(match),
   },
   {
     type: "JWT",

@@ -23,6 +23,7 @@ export const SUSPECT = {
   phone: 2048,
   /** The user's own names and patterns, which may be anywhere. */
   own: 4096,
+  webhook: 8192,
 } as const;
 
 const ALL = Array.from({ length: 16 }, (_, i) => i);
@@ -53,6 +54,7 @@ export const WITHIN_WORDS =
   SUSPECT.jwt |
   SUSPECT.key |
   SUSPECT.inUrl |
+  SUSPECT.webhook |
   SUSPECT.email |
   SUSPECT.card |
   SUSPECT.ipv4 |
@@ -93,6 +95,10 @@ for (const [kind, text] of KINDS.entries()) for (const code of codes(text)) KIND
 const NAME_WINDOW = 34;
 /** How far an address goes before its `@`: 60 characters of user and 100 of password, in bytes of JSON. */
 const ADDRESS_WINDOW = 1000;
+/** How far the host of an address goes. */
+const HOST_WINDOW = 170;
+/** `outlook.office` and `chat.googleapis` beside all hosts that say what they are. */
+const HOOK_WORDS = ["hook", "discord", "logic.azure", "powerplatform", "office", "chat.google"];
 const NAME_ENDS = new Uint8Array(256);
 for (const code of codes("ytndYTNDabcefr")) NAME_ENDS[code] = 1;
 const NAMES = ["key", "secret", "token", "passw", "pwd"].map(codes);
@@ -245,9 +251,22 @@ export class Suspicion {
 
   #colon(at: number): number {
     const next = this.#at(at + 1);
-    if (next === 0x2f) return this.#at(at + 2) === 0x2f && this.#isInAddress(at + 3) ? SUSPECT.inUrl : 0;
+    if (next === 0x2f) {
+      if (this.#at(at + 2) !== 0x2f) return 0;
+      return (this.#isInAddress(at + 3) ? SUSPECT.inUrl : 0) | (this.#isHookHost(at + 3) ? SUSPECT.webhook : 0);
+    }
     const isBot = next === 0x41 && this.#at(at + 2) === 0x41 && this.#is(at - 1, DIGIT);
     return (isBot ? SUSPECT.key : 0) | (at >= this.#groupsEnd && this.#isInIpv6(at) ? SUSPECT.ipv6 : 0);
+  }
+
+  /** Whether the host that begins here is one of those where webhooks are: each has one of these words in it. */
+  #isHookHost(from: number): boolean {
+    for (let at = from; at < from + HOST_WINDOW; at += 1) {
+      if (!this.#is(at, WORD) && this.#at(at) !== 0x2e) return false;
+      const first = (this.#bytes[at] as number) | 0x20;
+      for (const word of HOOK_WORDS) if (first === word.charCodeAt(0) && this.#spells(word, at)) return true;
+    }
+    return false;
   }
 
   /** Whether an `@` follows before anything that ends the user and password of an address. */

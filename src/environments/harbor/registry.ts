@@ -5,6 +5,7 @@ import { withDeadline } from "../../abort.ts";
 import { isRecord } from "../../datasets/row.ts";
 import { fail, messageOf } from "../../diagnostic.ts";
 import { didYouMean, listNames } from "../../suggest.ts";
+import { credentialIn } from "../../url.ts";
 
 /** Where Harbor keeps the list of public datasets. */
 export const DEFAULT_REGISTRY = "https://raw.githubusercontent.com/laude-institute/harbor/main/registry.json";
@@ -70,6 +71,10 @@ function taskOf(entry: unknown, folder: string | undefined, where: string): Regi
   const { name, git_url, git_commit_id, path } = isRecord(entry) ? entry : {};
   if (typeof path !== "string") fail("RL7207", `${where}: a task has no path.`);
   const own = typeof name === "string" ? name : (path.split("/").at(-1) as string);
+  // It is asked with git, and goes into the lock.
+  const secret = typeof git_url === "string" ? credentialIn(git_url) : undefined;
+  if (secret !== undefined)
+    fail("RL7207", `${where}: the git_url of ${own} has ${secret}. Leave it out; git's own credentials are used.`);
   if (typeof git_url === "string")
     return {
       name: own,

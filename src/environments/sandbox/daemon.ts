@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type Docker from "dockerode";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { importOptional } from "../../optional.ts";
+import { withoutCredentials } from "../../url.ts";
 import { Tunnel } from "./tunnel.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
@@ -32,11 +33,19 @@ export interface Connection {
 export async function connectDaemon(host: string | undefined, env: Environment): Promise<Connection> {
   const address = host ?? env.DOCKER_HOST ?? `unix://${DEFAULT_SOCKET}`;
   const { default: Client } = await importOptional("dockerode", "Sandboxes", () => import("dockerode"));
-  const direct = (docker: Docker): Connection => ({ docker, address, revive: async () => {}, close: () => {} });
+  const direct = (docker: Docker): Connection => ({
+    docker,
+    address: withoutCredentials(address),
+    revive: async () => {},
+    close: () => {},
+  });
   const path = /^unix:\/\/(.*)$/.exec(address)?.[1];
   if (path !== undefined) return direct(new Client({ socketPath: path }));
   if (!URL.canParse(address) || new URL(address).hostname === "")
-    fail("RL7301", `\`${address}\` is no address of a Docker daemon, such as unix:///var/run/docker.sock.`);
+    fail(
+      "RL7301",
+      `\`${withoutCredentials(address)}\` is no address of a Docker daemon, such as unix:///var/run/docker.sock.`,
+    );
   const url = new URL(address);
   if (url.protocol === "ssh:") return connectBySsh(Client, url, address, env);
   const isTls = Boolean(env.DOCKER_TLS_VERIFY) || url.protocol === "https:";

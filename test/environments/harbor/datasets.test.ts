@@ -106,6 +106,14 @@ test("registries by path and address; local tasks lie beside the file", async ()
   await expect(readRegistry(join(scratch, "nope.json"), "/", signal)).rejects.toThrow(/RL7207/);
 });
 
+test("the address of a repository holds no secret: it goes into the lock", async () => {
+  const file = join(scratch, "secret.json");
+  const [bench] = registry(first);
+  const tasks = [{ ...bench!.tasks[0], git_url: "https://x-access-token:hunter2@git.example.org/tasks.git" }];
+  writeFileSync(file, JSON.stringify([{ ...bench, tasks }]));
+  await expect(readRegistry(file, "/", signal)).rejects.toThrow(/^((?!hunter2)[\s\S])*RL7207((?!hunter2)[\s\S])*$/);
+});
+
 test("a dataset is locked at its commits and digests, and moves only when it is asked to", () => {
   const project = new TestProject({
     "rlcli.yaml":

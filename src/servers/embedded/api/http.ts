@@ -24,7 +24,8 @@ export function createHttpServer(options: HttpOptions): Server {
   const server = createServer({ keepAliveTimeout: 75_000, requestTimeout: 120_000 }, (request, response) => {
     handle(router, options, request, response).catch((error: unknown) => {
       const answer = error instanceof HttpError ? error : new HttpError(500, "Internal Server Error");
-      if (!(error instanceof HttpError)) options.onFault(error, `${request.method} ${request.url}`);
+      // Without the query: a signed link is a key.
+      if (!(error instanceof HttpError)) options.onFault(error, `${request.method} ${request.url?.split("?")[0]}`);
       // What is left of the body is not read; the connection cannot be used again.
       if (!request.complete) response.setHeader("Connection", "close");
       send(response, answer.status, { detail: answer.detail });
