@@ -34,12 +34,15 @@ export interface OpenProject {
 }
 
 export async function openProject(options: OpenOptions): Promise<OpenProject> {
-  // Beside the first file, where `.rlcli` is or will be.
-  const first = resolve(options.cwd, options.files[0] ?? ".");
-  const cache = { folder: join(dirname(first), ".rlcli", "cache"), version: VERSION };
+  const folder = folderOf(options.files, options.cwd);
+  const cache = { folder: join(folder, ".rlcli", "cache"), version: VERSION };
   const { spec, diagnostics } = await loadSpec({ ...options, cache });
-  return { ...openFolder(options, spec), spec, diagnostics };
+  return { ...openFolder({ ...options, cwd: folder }, spec), spec, diagnostics };
 }
+
+/** The folder of a project, where `.rlcli` is or will be: that of the first spec file, whether it loads or not. */
+export const folderOf = ([first]: readonly string[], cwd: string): string =>
+  first === undefined ? cwd : dirname(resolve(cwd, first));
 
 /** The state of a folder, also where its spec is gone or does not load. */
 export function openFolder(

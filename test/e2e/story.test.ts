@@ -1,5 +1,6 @@
 /** The main job as a user meets it: apply, nothing left, then what each edit means. One project, in order. */
 import { readdirSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { rows, SPEC, TestProject } from "./project.ts";
@@ -119,6 +120,22 @@ describe("the story of a spec", () => {
     expect(project.ok("logs", "count")).toContain("complete at step");
     expect(project.ok("show", "run.count")).toContain("learning_rate");
     expect(project.ok("sample", "count", "--prompt", "one", "--max-tokens", "4", "--temperature", "0")).toMatch(/\n$/);
+  });
+
+  test("what is remembered is found beside the spec from anywhere, though it does not load", () => {
+    const spec = join(project.folder, "rlcli.yaml");
+    const elsewhere = (...args: string[]) => project.run(["-C", tmpdir(), ...args, "-f", spec]);
+    const known = project.ok("state", "list");
+    project.write("rlcli.yaml", "rlcli: 1\nproject: [");
+    expect(elsewhere("state", "list")).toMatchObject({ code: 0, out: known });
+    expect(elsewhere("output", "run.count.step").out).toBe("6\n");
+    expect(elsewhere("serve", "stop").out).toContain("server.default has stopped");
+    expect(elsewhere("serve", "stop").err).toContain("RL1003");
+    project.write("rlcli.yaml", SPEC);
+    expect(elsewhere("state", "list").out).toBe(known);
+    const misspelt = project.run(["-C", tmpdir(), "state", "list", "-f", "no-such-folder/rlcli.yaml"]);
+    expect(misspelt.err).toContain("RL1001");
+    expect(misspelt.code).toBe(1);
   });
 
   test("a saved plan is applied as it is, and refused once an input has changed", () => {

@@ -1,5 +1,4 @@
 /** `rlcli serve start|stop|token`: a server by hand. Runs start it by themselves when they need it. */
-import { dirname, resolve } from "node:path";
 import { withDeadline } from "../../abort.ts";
 import { type Address, nameOf } from "../../address.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
@@ -10,8 +9,8 @@ import { readRuntime, stopServer } from "../../servers/runtime.ts";
 import { BLOCK_FLAGS, serverBlock, withBackend } from "../adhoc/server.ts";
 import { specText } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
+import { openBeside } from "../open.ts";
 import { refuseCheckpointsBase } from "../predecessor.ts";
-import { openFolder } from "../project.ts";
 import { runningServers } from "../servers.ts";
 import { openTarget, type TargetFlags } from "../target.ts";
 
@@ -158,9 +157,7 @@ async function serverToStop(context: CommandContext, flags: ServeFlags): Promise
   } catch (error) {
     const isOfSpec = flags.model === undefined && flags.baseModel === undefined && flags.baseUrl === undefined;
     if (!(error instanceof RlcliError) || !isOfSpec) throw error;
-    const [file] = flags.file ?? [];
-    const cwd = file === undefined ? context.cwd : dirname(resolve(context.cwd, file));
-    const { dataFolder } = openFolder({ cwd, env: context.env }).context;
+    const { dataFolder } = (await openBeside(context, flags)).context;
     const meant = runningServers(dataFolder).filter(
       (address) => flags.server === undefined || [address, nameOf(address)].includes(flags.server),
     );

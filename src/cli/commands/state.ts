@@ -10,32 +10,18 @@ import { isRecoveryFile } from "../../state/recovery.ts";
 import type { StateRecord } from "../../state-record.ts";
 import { didYouMean } from "../../suggest.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
-import { openWith } from "../open.ts";
+import { openBeside } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
-import { type OpenProject, openFolder } from "../project.ts";
 import { renderRecord } from "../views/record.ts";
 import { toAddress } from "./plan.ts";
 
 export const OUTPUT_JSON_VERSION = 1;
 
-/** The state beside the spec, also where the spec itself does not load. */
-async function openState(
-  context: CommandContext,
-  flags: Partial<SpecOptions>,
-): Promise<Pick<OpenProject, "store" | "context">> {
-  try {
-    return await openWith(context, flags);
-  } catch (error) {
-    if (!(error instanceof RlcliError)) throw error;
-    return openFolder({ cwd: context.cwd, env: context.env });
-  }
-}
-
 async function records(
   context: CommandContext,
   flags: Partial<SpecOptions>,
 ): Promise<ReadonlyMap<Address, StateRecord>> {
-  const { store } = await openState(context, flags);
+  const { store } = await openBeside(context, flags);
   const { records: found, diagnostics } = await store.list();
   if (diagnostics.length > 0) throw new RlcliError(diagnostics);
   return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -155,7 +141,7 @@ export async function statePush(context: CommandContext, file: string, flags: Pa
     );
   }
   const { draft, expect } = saved;
-  const { store } = await openState(context, flags);
+  const { store } = await openBeside(context, flags);
   const written = await withLease(store, draft.address, "rlcli state push", (lease) =>
     store.write(draft, { expect, fence: lease.record.token }),
   );
@@ -175,7 +161,7 @@ export async function stateTaint(
   isTainted: boolean,
   flags: Partial<SpecOptions>,
 ): Promise<ExitCode> {
-  const { store } = await openState(context, flags);
+  const { store } = await openBeside(context, flags);
   const { address } = pick(await records(context, flags), text);
   const verb = isTainted ? "taint" : "untaint";
   const written = await withLease(store, address, `rlcli state ${verb}`, async (lease) => {

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, writeFileSync } from "node:fs";
 import { arch, release } from "node:os";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, join, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { loadSpec } from "../../config/load.ts";
@@ -14,6 +14,7 @@ import { recipeOf } from "../../servers/skyrl/recipe.ts";
 import { checksOf, verdictsOf } from "../../servers/verdicts.ts";
 import { type CommandContext, EXIT, type ExitCode, VERSION } from "../context.ts";
 import { type SpecOptions, specFiles } from "../options.ts";
+import { folderOf } from "../project.ts";
 import { parseVariables } from "../spec.ts";
 import { type BundleFile, collect, faultLines, specFile } from "../support/collect.ts";
 import { Masker, secretNames, secretValues } from "../support/mask.ts";
@@ -32,7 +33,7 @@ export const SUPPORT_JSON_VERSION = 1;
 
 export async function support(context: CommandContext, flags: SupportFlags): Promise<ExitCode> {
   const named = specFiles(flags.file, context.cwd);
-  const dataFolder = join(dirname(resolve(context.cwd, named[0] ?? ".")), ".rlcli");
+  const dataFolder = join(folderOf(named, context.cwd), ".rlcli");
   const spec = named.map((file) => specFile(resolve(context.cwd, file), basename(file)));
   const run = flags.run?.replace(/^run\./, "");
   const collected = collect({ dataFolder, withData: flags.withData ?? false, ...(run === undefined ? {} : { run }) });
