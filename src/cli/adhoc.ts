@@ -3,7 +3,7 @@
  * in a `.rlcli` of its own, so that the same command finds what it did before, and `--emit-spec` can print it.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { isAbsolute, join, resolve } from "node:path";
+import { isAbsolute, join, relative, resolve } from "node:path";
 import { stringify } from "yaml";
 import { escapeInterpolation } from "../config/interpolate.ts";
 import { fail } from "../diagnostic.ts";
@@ -75,6 +75,38 @@ export function specText(body: object): string {
     return typeof value === "string" ? escapeInterpolation(value) : value;
   };
   return stringify({ rlcli: 1, project: "adhoc", ...body }, literal);
+}
+
+/**
+ * The same for a file that the user saves where he stands: paths below that folder start there, so that the spec works on another machine,
+ * and so do those that were typed so (`typed`: what flags hold). Of others nobody knows what they would mean elsewhere.
+ */
+export function emittedText({ cwd }: Pick<CommandContext, "cwd">, body: object, typed: unknown): string {
+  const ways = new Map(
+    wordsIn(typed)
+      .filter((word) => word !== "" && !isAbsolute(word))
+      .map((word) => [resolve(cwd, word), word]),
+  );
+  const local = (value: unknown): unknown => {
+    if (typeof value === "string") {
+      const isBelow = value.startsWith(`${cwd}/`) && existsSync(value);
+      return ways.has(value) || isBelow ? fromHere(relative(cwd, value)) : value;
+    }
+    if (Array.isArray(value)) return value.map(local);
+    if (typeof value !== "object" || value === null || value instanceof SpecReference) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, local(inner)]));
+  };
+  return specText(local(body) as object);
+}
+
+/** Unmistakably a path. */
+const fromHere = (path: string): string => (path === "" ? "." : path.startsWith("..") ? path : `./${path}`);
+
+/** All texts that flags hold, and their words, since a command line is one text. */
+function wordsIn(value: unknown): readonly string[] {
+  if (typeof value === "string") return [value, ...value.split(/[\s"']+/)];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.values(value).flatMap(wordsIn);
 }
 
 export interface ServerChoice {

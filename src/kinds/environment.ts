@@ -12,7 +12,7 @@ import { lackingFields, neededFields } from "../environments/row-fields.ts";
 import type { DecideContext, IdentifyContext, Identity, Kind, ProjectContext, Resolved } from "../kind.ts";
 import type { SpecAttribute, SpecInput, SpecNode } from "../spec.ts";
 import { didYouMean } from "../suggest.ts";
-import { isSecret, type JsonObject, type Value } from "../value.ts";
+import { canonicalJson, isSecret, type JsonObject, type Value, type ValueObject } from "../value.ts";
 import { hashedLeaves, numberAt, referenced, referenceTo, ruleOf, secretAt, stringAt } from "./attributes.ts";
 import { type DatasetFacts, datasetsFolder } from "./dataset.ts";
 
@@ -175,10 +175,7 @@ export function fieldFaults(node: SpecNode, dataset: Address, rows: readonly Jso
 
 /** The hash is of all but the tasks, which whoever inlines it knows as a dataset. */
 function identify({ node, facts, upstream }: IdentifyContext<EnvironmentFacts, undefined>): Identity {
-  const attributes = new Map<string, SpecAttribute>(node.attributes);
-  for (const { name, digest } of facts.files) {
-    attributes.set(`files.${name}`, { value: digest as Value, change: "replace", isDefault: false });
-  }
+  const attributes = withContents(node, facts.files);
   const dataset = referenced(node, "dataset", upstream);
   const { dataset: _, ...leaves } = hashedLeaves(attributes);
   return {
@@ -187,6 +184,40 @@ function identify({ node, facts, upstream }: IdentifyContext<EnvironmentFacts, u
     hash: digestJson({ kind: "environment", leaves }),
   };
 }
+
+/**
+ * Files of graders are known by what is in them, wherever they lie: what their names say follows as `….content`. Of a command only the
+ * words that are files.
+ */
+function withContents(node: SpecNode, files: EnvironmentFacts["files"]): Map<string, SpecAttribute> {
+  const attributes = new Map<string, SpecAttribute>(node.attributes);
+  const digests = new Map(files.map(({ name, digest }): [string, Digest] => [name, digest]));
+  const contentOf = (name: Value): Value => (typeof name === "string" && digests.get(name)) || name;
+  const contentsOf = (field: string, names: Value): Value => {
+    const contents = Array.isArray(names) ? names.map(contentOf) : contentOf(names);
+    // Words of a command have their order, files have none.
+    return field === "files" && Array.isArray(contents) ? contents.sort() : contents;
+  };
+  const partContents = (part: Value): Value =>
+    Object.fromEntries(
+      Object.entries(part as ValueObject).map(([key, value]) => [
+        key,
+        CODE_FIELDS.has(key) ? contentsOf(key, value) : value,
+      ]),
+    );
+  for (const [path, attribute] of node.attributes) {
+    const { value } = attribute;
+    const isCode = CODE_FIELDS.has(path);
+    if (!isCode && path !== "parts") continue;
+    const content = isCode ? contentsOf(path, value) : (value as readonly Value[]).map(partContents);
+    if (canonicalJson(content) === canonicalJson(value)) continue;
+    attributes.set(path, { ...attribute, change: "none" });
+    attributes.set(`${path}.content`, { value: content, change: "replace", isDefault: false });
+  }
+  return attributes;
+}
+
+const CODE_FIELDS: ReadonlySet<string> = new Set(["module", "files", "command"]);
 
 /** The same for tasks in sandboxes. Fails with RL7208 where they are not those that were planned. */
 export async function harborEnvironmentOrder(

@@ -1,7 +1,9 @@
 /** Verbs without a spec: import, train sl, serve, sample, in pipes as the README shows them. */
-import { mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { ensureBuiltinModel } from "../../src/servers/builtin.ts";
 import { QUESTIONS, TestProject } from "./project.ts";
 
 const dump = QUESTIONS.map((question, at) => {
@@ -93,6 +95,53 @@ describe("import | train sl", () => {
     project.write("rlcli.yaml", spec);
     expect(project.ok("validate")).toContain("Valid: 3 blocks");
     project.ok("train", "sl", "--dataset", "traces.jsonl", "--model", "builtin:tiny", "--dry-run");
+  });
+
+  test("what --emit-spec prints means the same on another machine as the command does here", () => {
+    const tiny = ensureBuiltinModel("builtin:tiny", process.env.RLCLI_CACHE ?? join(tmpdir(), "rlcli-test-cache"));
+    const shared = { "tasks.jsonl": '{"question":"1","answer":"1"}\n', "code/grade.mjs": "export default () => 1;\n" };
+    const here = newProject(shared);
+    const elsewhere = newProject();
+    cpSync(tiny, join(here.folder, "code/model"), { recursive: true });
+    for (const project of [here, elsewhere]) mkdirSync(join(project.folder, ".rlcli/adhoc"), { recursive: true });
+    const lines = [
+      ["--env", "module", "--module", "grade.mjs"],
+      ["--env", "command", "--command", "node grade.mjs --strict"],
+    ];
+    for (const grader of lines) {
+      const command = [
+        "-C",
+        "code",
+        "train",
+        "rl",
+        "--dataset",
+        "../tasks.jsonl",
+        "--loss",
+        "gspo",
+        "--model",
+        "model",
+      ];
+      const spec = here.ok(...command, ...grader, "--emit-spec");
+      expect(spec).toContain("source: ../tasks.jsonl");
+      expect(spec).toContain("./grade.mjs");
+      expect(spec).toContain("model: ./model");
+      expect(spec).not.toContain(here.folder);
+      cpSync(join(here.folder, "tasks.jsonl"), join(elsewhere.folder, "tasks.jsonl"));
+      cpSync(join(here.folder, "code"), join(elsewhere.folder, "code"), { recursive: true });
+      elsewhere.write("code/rlcli.yaml", spec);
+      here.ok(...command, ...grader, "--dry-run");
+      const [name] = readdirSync(join(here.folder, "code/.rlcli/adhoc"));
+      const hashes = (project: TestProject, file: string) =>
+        JSON.parse(project.ok("plan", "--json", "-f", file)).changes.map(
+          ({ address, after }: { address: string; after: { hash: string } }) => [address, after.hash],
+        );
+      const own = hashes(here, `code/.rlcli/adhoc/${name}/rlcli.yaml`);
+      expect(own.map(([address]: [string]) => address)).toContain("run.train");
+      // A server keeps its weights where its folder is: only that is another.
+      const known = (all: [string, string][]) => all.filter(([address]) => !address.startsWith("server."));
+      expect(known(hashes(elsewhere, "code/rlcli.yaml"))).toEqual(known(own));
+      rmSync(join(here.folder, "code/.rlcli"), { recursive: true });
+    }
   });
 
   test("a file whose name looks like a reference is that file", () => {

@@ -6,7 +6,7 @@ import { fail } from "../../diagnostic.ts";
 import { digestFile, shortDigest } from "../../digest.ts";
 import { shortPath, temporaryName } from "../../files.ts";
 import type { PlanOptions } from "../../plan/file.ts";
-import { adhocSpec, specText } from "../adhoc.ts";
+import { adhocSpec, emittedText, refuseCredentials } from "../adhoc.ts";
 import { applyFresh } from "../commands/apply.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 
@@ -22,7 +22,7 @@ export interface WorkFlags {
 export interface AdhocWork {
   /** `train sl`: the verb, which tells its specs from those of others. */
   readonly verb: string;
-  /** The spec without its version and project; paths in it are absolute. */
+  /** The spec without its version and project; paths in it are absolute, as the ad-hoc spec lies elsewhere. */
   readonly body: object;
   /** What tells one ad-hoc project from another. What is not in it (steps, say) extends or replaces what the same command began. */
   readonly identity: unknown;
@@ -33,7 +33,8 @@ export interface AdhocWork {
 /** Prints the spec, shows its plan or carries it out, as the flags say. */
 export async function doAdhoc(context: CommandContext, work: AdhocWork, flags: WorkFlags): Promise<ExitCode> {
   if (flags.emitSpec) {
-    context.out(specText(work.body));
+    refuseCredentials(work.body);
+    context.out(emittedText(context, work.body, flags));
     return EXIT.done;
   }
   const folder = flags.logPath === undefined ? undefined : resolve(context.cwd, flags.logPath);

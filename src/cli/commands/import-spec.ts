@@ -3,11 +3,11 @@ import { resolve } from "node:path";
 import type { ImportFields } from "../../datasets/options.ts";
 import { fail } from "../../diagnostic.ts";
 import { blockOf } from "../adhoc/work.ts";
-import { absoluteModel, specText } from "../adhoc.ts";
+import { absoluteModel, emittedText } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import type { ImportFlags } from "./import.ts";
 
-/** Paths are absolute, as in every spec that a verb stands for. Fails with RL9003 for standard input. */
+/** Fails with RL9003 for standard input. */
 export function emitDataset(
   context: CommandContext,
   files: readonly string[],
@@ -23,6 +23,6 @@ export function emitDataset(
     strict: flags.strict,
     max_errors: flags.maxErrors,
   });
-  context.out(specText({ datasets: { data: { import: block } } }));
+  context.out(emittedText(context, { datasets: { data: { import: block } } }, { files, model }));
   return EXIT.done;
 }

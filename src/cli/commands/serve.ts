@@ -7,7 +7,7 @@ import { type Connection, connect, isManaged, type ServerSettings, serverFolder 
 import { ensurePython, isLoopback } from "../../kinds/skyrl.ts";
 import { readRuntime, stopServer } from "../../servers/runtime.ts";
 import { BLOCK_FLAGS, serverBlock, withBackend } from "../adhoc/server.ts";
-import { specText } from "../adhoc.ts";
+import { emittedText } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openBeside } from "../open.ts";
 import { refuseCheckpointsBase } from "../predecessor.ts";
@@ -71,7 +71,7 @@ async function connectWithin(
 async function emitServer(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
   const { model } = flags;
   if (model === undefined) fail("RL9003", "--emit-spec needs --base-model: the server of a spec is written there.");
-  context.out(specText({ servers: { default: await serverBlock(context, { ...flags, model }) } }));
+  context.out(emittedText(context, { servers: { default: await serverBlock(context, { ...flags, model }) } }, flags));
   return EXIT.done;
 }
 

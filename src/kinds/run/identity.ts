@@ -2,6 +2,7 @@
 import type { Address } from "../../address.ts";
 import type { Digest } from "../../digest.ts";
 import type { IdentifyContext, Identity, Upstream } from "../../kind.ts";
+import { isBuiltinModel } from "../../servers/builtin.ts";
 import type { SpecAttribute, SpecNode } from "../../spec.ts";
 import type { Json, Value } from "../../value.ts";
 import { referenced, stringAt } from "../attributes.ts";
@@ -83,6 +84,9 @@ export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identit
   const written = partsOf(context);
   const before = resultsOf(record);
   const { model, revision } = written.server.facts as ServerFacts;
+  // A folder is what is in it, wherever it lies.
+  const isFolder = revision !== null && !isBuiltinModel(model);
+  const base = isFolder ? revision : [model, revision].filter((part) => part !== null).join(" ");
   const generation = (parts: RunParts, semantics: number): Digest =>
     generationOf({
       node,
@@ -90,7 +94,7 @@ export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identit
       dataset: parts.data,
       environment: parts.environment?.identity.hash,
       reference: parts.reference?.checkpoint,
-      model: { name: model, revision },
+      model: isFolder ? { revision } : { name: model, revision },
       parent: parts.from,
       semantics,
     });
@@ -98,16 +102,12 @@ export function identifyRun(context: IdentifyContext<unknown, RunSeen>): Identit
   const continued = before?.continuedFrom && { ...written, from: before.continuedFrom };
   for (const parts of continued ? [written, continued] : [written]) {
     const hash = generation(parts, before?.semantics ?? SEMANTICS);
-    if (hash === record?.hash) return { ...shownAttributes(node, parts, { model, revision }), hash };
+    if (hash === record?.hash) return { ...shownAttributes(node, parts, base), hash };
   }
-  return { ...shownAttributes(node, written, { model, revision }), hash: generation(written, SEMANTICS) };
+  return { ...shownAttributes(node, written, base), hash: generation(written, SEMANTICS) };
 }
 
-function shownAttributes(
-  node: SpecNode,
-  parts: RunParts,
-  base: { model: string; revision: Json },
-): Pick<Identity, "attributes" | "because"> {
+function shownAttributes(node: SpecNode, parts: RunParts, base: string): Pick<Identity, "attributes" | "because"> {
   const attributes = new Map<string, SpecAttribute>();
   const because = new Map<string, Address>();
   const derived = (path: string, value: Value, address?: Address): void => {
@@ -121,11 +121,7 @@ function shownAttributes(
     else if (path.startsWith("schedule.")) attributes.set(path, { ...attribute, change: "replace" });
     else attributes.set(path, attribute);
   }
-  derived(
-    "base_model",
-    typeof base.revision === "string" ? `${base.model} ${base.revision}` : base.model,
-    parts.server.node.address,
-  );
+  derived("base_model", base, parts.server.node.address);
   derived("dataset.content", parts.data, parts.dataset.node.address);
   if (parts.loss) {
     const { address } = parts.loss;

@@ -137,8 +137,8 @@ export interface GenerationInput {
   readonly environment?: Digest | undefined;
   /** The checkpoint of the KL penalty's reference, where one is named. */
   readonly reference?: Json | undefined;
-  /** The base model and what its name resolved to. */
-  readonly model: { readonly name: string; readonly revision: Json };
+  /** The base model's name and what it resolved to; of a folder only that. */
+  readonly model: { readonly name?: string; readonly revision: Json };
   /** The checkpoint this run starts from, by lineage; absent for the base model. */
   readonly parent: Json | undefined;
   readonly semantics: number;
