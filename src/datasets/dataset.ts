@@ -74,7 +74,8 @@ export async function readManifest(outFolder: string, digest: string): Promise<D
 }
 
 /** A dataset that nothing uses does not show what it is for. */
-const MAYBE_TASKS = " Rows that are tasks, no conversations, need `rows: tasks` where no environment uses the dataset.";
+export const MAYBE_TASKS =
+  " Rows that are tasks, no conversations, need `rows: tasks` where no environment uses the dataset.";
 
 /**
  * Imports, or finds what was imported before. Fails with RL6001/RL6002 (sources), RL6003 (format), RL6004 (no row came

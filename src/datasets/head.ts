@@ -8,7 +8,8 @@ import { fileLines } from "./linefile.ts";
 import { openSource, type SourceFile } from "./sources.ts";
 import { Tally } from "./tally.ts";
 
-const HEAD_ROWS = 100;
+/** How many rows are looked at. */
+export const HEAD_ROWS = 100;
 
 /** Of imported rows. Rejects with what the file system says. */
 export async function firstRows(path: string): Promise<readonly JsonObject[]> {

@@ -11,7 +11,7 @@ import type { LockEntry } from "../lock.ts";
 import { didYouMean } from "../suggest.ts";
 import { BlobCache, type RemoteFile } from "./cache.ts";
 import { HubClient, type RequestOptions } from "./client.ts";
-import { convertedLayout, type Layout, ownLayout } from "./layout.ts";
+import { convertedLayout, declaredColumns, type Layout, ownLayout } from "./layout.ts";
 import { isPinnedDataset, type PinnedDataset, type PinnedFile } from "./pinned.ts";
 import type { HubReference } from "./reference.ts";
 import type { HubSettings } from "./settings.ts";
@@ -116,7 +116,8 @@ export class DatasetHub {
   async #ask(reference: HubReference): Promise<PinnedDataset> {
     const revision = reference.revision ?? "main";
     const own = await this.#repository(reference.id, revision);
-    let found = { repository: own, layout: await this.#layout(reference.id, own) };
+    const readme = await this.#readme(reference.id, own);
+    let found = { repository: own, layout: layoutOf(own, readme) };
     if (found.layout.size === 0 && reference.revision === undefined) {
       const converted = await this.#conversion(reference.id);
       if (converted) found = { repository: converted, layout: convertedLayout(converted.files) };
@@ -134,6 +135,7 @@ export class DatasetHub {
       config,
       split,
       files: await this.#withDigests(id, repository.commit, files),
+      ...columnsOf(files, readme, config),
     };
   }
 
@@ -160,12 +162,9 @@ export class DatasetHub {
     }
   }
 
-  async #layout(id: string, { revision, commit, files }: Repository): Promise<Layout<ListedFile>> {
-    if (revision.startsWith("refs/convert/")) return convertedLayout(files);
-    const hasReadme = files.some(({ path }) => path === "README.md");
-    const url = fileUrl(id, commit, "README.md");
-    const readme = hasReadme ? (await this.#client.bytes(url, this.#options)).toString() : undefined;
-    return ownLayout(files, readme);
+  async #readme(id: string, { commit, files }: Repository): Promise<string | undefined> {
+    if (!files.some(({ path }) => path === "README.md")) return undefined;
+    return (await this.#client.bytes(fileUrl(id, commit, "README.md"), this.#options)).toString();
   }
 
   /** The named one, the only one, or the one called `default`; else RL6022 with what there is. */
@@ -247,6 +246,15 @@ export class DatasetHub {
       return undefined;
     }
   }
+}
+
+const layoutOf = ({ revision, files }: Repository, readme: string | undefined): Layout<ListedFile> =>
+  revision.startsWith("refs/convert/") ? convertedLayout(files) : ownLayout(files, readme);
+
+/** Of other forms the README may tell what a program makes of the files, rather than what is in them. */
+function columnsOf(files: readonly ListedFile[], readme: string | undefined, config: string) {
+  const columns = files.every(({ path }) => /\.parquet$/i.test(path)) ? declaredColumns(readme, config) : undefined;
+  return columns === undefined ? {} : { columns };
 }
 
 function listed(sibling: unknown): ListedFile {

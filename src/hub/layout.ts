@@ -104,14 +104,32 @@ interface DeclaredConfig {
 }
 
 function declaredConfigs(readme: string | undefined): readonly DeclaredConfig[] {
+  const { configs } = frontMatter(readme);
+  return Array.isArray(configs) ? configs.filter((config) => typeof config === "object" && config !== null) : [];
+}
+
+/** Columns of a configuration as the README's `dataset_info` has them; undefined where it says nothing of them. */
+export function declaredColumns(readme: string | undefined, config: string): readonly string[] | undefined {
+  const { dataset_info } = frontMatter(readme);
+  const infos = (Array.isArray(dataset_info) ? dataset_info : [dataset_info]) as readonly unknown[];
+  for (const info of infos) {
+    const { config_name = "default", features } = (info ?? {}) as { config_name?: unknown; features?: unknown };
+    if (String(config_name) !== config || !Array.isArray(features)) continue;
+    const names = features.map((feature) => (feature as { name?: unknown } | null)?.name);
+    if (names.length > 0 && names.every((name) => typeof name === "string")) return names as string[];
+  }
+  return undefined;
+}
+
+function frontMatter(readme: string | undefined): { readonly configs?: unknown; readonly dataset_info?: unknown } {
   const [, yaml] = /^---\r?\n([\s\S]*?)\r?\n---/.exec(readme ?? "") ?? [];
-  if (yaml === undefined) return [];
+  if (yaml === undefined) return {};
   try {
-    const { configs } = (parseYaml(yaml, { logLevel: "silent" }) ?? {}) as { configs?: unknown };
-    return Array.isArray(configs) ? configs.filter((config) => typeof config === "object" && config !== null) : [];
+    const value: unknown = parseYaml(yaml, { logLevel: "silent" });
+    return typeof value === "object" && value !== null ? value : {};
   } catch {
     // A README is for people first: without a front matter that can be read, names decide.
-    return [];
+    return {};
   }
 }
 

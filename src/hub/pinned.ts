@@ -20,11 +20,13 @@ export interface PinnedDataset extends LockEntry {
   readonly config: string;
   readonly split: string;
   readonly files: readonly PinnedFile[];
+  /** Of Parquet files, where the README tells. */
+  readonly columns?: readonly string[];
 }
 
 /** Whether a lock's entry has the shape of one of ours. */
 export function isPinnedDataset(entry: LockEntry): entry is PinnedDataset {
-  const { type, id, commit, files } = entry as Partial<PinnedDataset>;
+  const { type, id, commit, files, columns = [] } = entry as Partial<PinnedDataset>;
   const isFile = ({ path, digest, bytes }: PinnedFile) =>
     typeof path === "string" && /^sha256:[0-9a-f]{64}$/.test(digest) && Number.isSafeInteger(bytes);
   return (
@@ -32,6 +34,8 @@ export function isPinnedDataset(entry: LockEntry): entry is PinnedDataset {
     typeof id === "string" &&
     typeof commit === "string" &&
     Array.isArray(files) &&
+    Array.isArray(columns) &&
+    columns.every((column) => typeof column === "string") &&
     files.length > 0 &&
     files.every(isFile)
   );

@@ -2,16 +2,25 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { nameOf } from "../address.ts";
-import { type DatasetRequest, datasetIdentity, importDataset, manifestPath, rowsPath } from "../datasets/dataset.ts";
+import {
+  type DatasetRequest,
+  datasetIdentity,
+  importDataset,
+  MAYBE_TASKS,
+  manifestPath,
+  rowsPath,
+} from "../datasets/dataset.ts";
+import { LIST_KEYS, messagesFormat } from "../datasets/formats/messages.ts";
 import { tasksFormat } from "../datasets/formats/tasks.ts";
-import { firstRows, firstTasks } from "../datasets/head.ts";
+import { firstRows, firstTasks, HEAD_ROWS } from "../datasets/head.ts";
 import { type ImportFields, importOptions, optionFault } from "../datasets/options.ts";
-import { fail, RlcliError } from "../diagnostic.ts";
+import { type Diagnostic, diagnostic, fail, RlcliError } from "../diagnostic.ts";
 import type { Digest } from "../digest.ts";
 import { DigestCache } from "../digest-cache.ts";
 import { isFileSystemError } from "../files.ts";
 import type { ActContext, Identity, Kind, Outcome, ProjectContext, Resolved } from "../kind.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
+import { listNames } from "../suggest.ts";
 import type { JsonObject, Value } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
 import { downloadHub, type HubSource, hubNameOf, hubSource, requireReachable } from "./hub.ts";
@@ -24,6 +33,8 @@ export interface DatasetFacts {
   readonly sources: readonly { readonly path: string; readonly digest: Digest; readonly bytes: number }[];
   /** Of tasks: the first few, where they are here already. */
   readonly head?: readonly JsonObject[];
+  /** Fields of its rows, where their hub tells. */
+  readonly columns?: readonly string[];
 }
 
 /** `.rlcli/datasets/`, where imports land by identity. */
@@ -124,14 +135,34 @@ async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSig
     address: node.address,
   });
   if (existsSync(project.dataFolder)) cache.save();
-  if (hub && !existsSync(manifestPath(datasetsFolder(project.dataFolder), identity.digest)))
-    await requireReachable(node, project, hub, signal);
-  const head = stringAt(node, "rows") === "tasks" ? await headOf(request, identity.digest, project) : undefined;
+  const isImported = existsSync(manifestPath(datasetsFolder(project.dataFolder), identity.digest));
+  if (hub && !isImported) await requireReachable(node, project, hub, signal);
+  const isOfTasks = stringAt(node, "rows") === "tasks";
+  const isDoubtful = request.isVerbatim === true && !isOfTasks && !isImported;
+  const head = isOfTasks || isDoubtful ? await headOf(request, identity.digest, project) : undefined;
+  const { columns } = hub?.pinned ?? {};
   return {
-    facts: head ? { ...identity, head } : identity,
+    facts: { ...identity, ...(isOfTasks && head ? { head } : {}), ...(columns ? { columns } : {}) },
     inputs: identity.sources.map(({ name, path, digest }) => ({ type: "file", path: hub ? name : path, digest })),
-    diagnostics: hub?.diagnostics ?? [],
+    diagnostics: [...(hub?.diagnostics ?? []), ...(isDoubtful ? noConversations(node, head, columns) : [])],
   };
+}
+
+/** Rows that are none of ours, told before they are downloaded or imported. Only a warning where there are more rows than were looked at. */
+function noConversations(
+  node: SpecNode,
+  head: readonly JsonObject[] | undefined,
+  columns: readonly string[] | undefined,
+): readonly Diagnostic[] {
+  const fields = head ? Object.keys(head[0] ?? {}) : (columns ?? []);
+  const isFound = head ? head.some((row) => messagesFormat.detects(row)) : columns?.some((name) => LIST_KEYS.has(name));
+  if (fields.length === 0 || isFound) return [];
+  const isPart = head !== undefined && head.length >= HEAD_ROWS;
+  const which = head ? `None of the ${isPart ? "first " : ""}${head.length} rows` : "No row";
+  const detail = `${which} of ${node.address} is a conversation: they have ${listNames(fields)}. A row should look like ${messagesFormat.expected}.${MAYBE_TASKS}`;
+  const range = node.rangeOf("source");
+  const place = { address: node.address, range, sourceLine: node.lineOf(range) };
+  return [diagnostic("RL6004", detail, { ...place, severity: isPart ? "warning" : "error" })];
 }
 
 /** From what was imported, else from files of this machine; what is wrong with those is the import's to say. */
@@ -143,7 +174,7 @@ async function headOf(
   const imported = rowsPath(datasetsFolder(dataFolder), digest);
   try {
     if (existsSync(imported)) return await firstRows(imported);
-    return request.pinned ? undefined : await firstTasks(request);
+    return await firstTasks(request);
   } catch (error) {
     if (error instanceof RlcliError || isFileSystemError(error)) return undefined;
     throw error;

@@ -8,7 +8,7 @@ import { type Digest, digestJson } from "../digest.ts";
 import { DigestCache } from "../digest-cache.ts";
 import { durationMs } from "../duration.ts";
 import type { EnvironmentOrder, GraderOrder } from "../environment-order.ts";
-import { lackingFields, neededFields } from "../environments/row-fields.ts";
+import { lackingFields, neededFields, type RowField } from "../environments/row-fields.ts";
 import type { DecideContext, IdentifyContext, Identity, Kind, ProjectContext, Resolved } from "../kind.ts";
 import type { SpecAttribute, SpecInput, SpecNode } from "../spec.ts";
 import { didYouMean } from "../suggest.ts";
@@ -84,7 +84,7 @@ async function resolveHarbor(
   return { facts: { files: [], digest }, inputs, diagnostics };
 }
 
-function faultAt(node: SpecNode, field: string, code: "RL7102" | "RL7105", detail: string): Diagnostic {
+function faultAt(node: SpecNode, field: string, code: "RL7101" | "RL7102" | "RL7105", detail: string): Diagnostic {
   const range = node.rangeOf(field);
   return diagnostic(code, detail, { address: node.address, range, sourceLine: node.lineOf(range) });
 }
@@ -152,20 +152,43 @@ const REWARD_EPSILON = 1e-9;
 /** Fields that the rows lack, as far as those are here: a misspelt one would otherwise be found out while training. */
 function check({ node, upstream }: DecideContext<EnvironmentFacts, undefined>): readonly Diagnostic[] {
   const dataset = referenced(node, "dataset", upstream);
-  const { head } = (dataset?.facts ?? {}) as Partial<DatasetFacts>;
-  return dataset && head ? fieldFaults(node, dataset.node.address, head) : [];
+  if (!dataset) return [];
+  const { head, columns } = dataset.facts as DatasetFacts;
+  if (head) return fieldFaults(node, dataset.node.address, head);
+  return columns ? columnFaults(node, dataset.node.address, columns) : [];
+}
+
+/** Of rows that are not here yet, but for the names of their fields. */
+function columnFaults(node: SpecNode, dataset: Address, columns: readonly string[]): readonly Diagnostic[] {
+  return neededBy(node)
+    .filter(({ name }) => !columns.includes(name))
+    .map(({ name, path }) => {
+      const detail = `${lacksField(node, dataset, { name, path }, columns)} Its hub says so; nothing was downloaded.`;
+      return faultAt(node, path, "RL7101", detail);
+    });
+}
+
+const neededBy = (node: SpecNode): readonly RowField[] =>
+  neededFields({ question: stringAt(node, "question") as string, graders: gradersOf(node).graders });
+
+function lacksField(
+  { address }: SpecNode,
+  dataset: Address,
+  { name, path }: Pick<RowField, "name" | "path">,
+  has: readonly string[],
+): string {
+  const field = path.split(".").at(-1);
+  return `No row of ${dataset} has text in the field \`${name}\`, which \`${field}\` of ${address} names. The rows have ${has.join(", ") || "no fields"}.${didYouMean(name, has)} Correct \`${field}\`, or the rows.`;
 }
 
 /** An error where no row has the field; where only some lack it, their attempts are lost, and that is a warning. */
 export function fieldFaults(node: SpecNode, dataset: Address, rows: readonly JsonObject[]): readonly Diagnostic[] {
-  const { graders } = gradersOf(node);
-  const needed = neededFields({ question: stringAt(node, "question") as string, graders });
-  return lackingFields(needed, rows).map(({ name, path, count, first }) => {
+  return lackingFields(neededBy(node), rows).map(({ name, path, count, first }) => {
     const has = Object.keys(rows[first] ?? {});
     const field = path.split(".").at(-1);
     const detail =
       count === rows.length
-        ? `No row of ${dataset} has text in the field \`${name}\`, which \`${field}\` of ${node.address} names. The rows have ${has.join(", ") || "no fields"}.${didYouMean(name, has)} Correct \`${field}\`, or the rows.`
+        ? lacksField(node, dataset, { name, path }, has)
         : `${count} of the first ${rows.length} rows of ${dataset} have no text in the field \`${name}\`, which \`${field}\` of ${node.address} names; row ${first + 1} is the first. Attempts at them are lost.`;
     const range = node.rangeOf(path);
     const severity = count === rows.length ? "error" : "warning";

@@ -92,6 +92,25 @@ describe("tasks", () => {
     expect(await digestOf(alone)).not.toBe(used);
   });
 
+  test.each([
+    [
+      "few are an error",
+      3,
+      [{ code: "RL6004", severity: "error", address: "dataset.sums", range: { start: { line: 3 } } }],
+    ],
+    ["more than were looked at a warning", 101, [{ code: "RL6004", severity: "warning" }]],
+  ])("that nothing uses are taken for conversations, which they are not: %s", async (_, count, found) => {
+    write("tasks.jsonl", '{"question":"1+1?","answer":"2"}\n'.repeat(count));
+    const alone = "rlcli: 1\nproject: test\ndatasets: { sums: { source: tasks.jsonl } }\n";
+    const { diagnostics } = await resolved(await load(alone), "dataset.sums");
+    expect(diagnostics).toMatchObject(found);
+    expect(diagnostics?.[0]?.detail).toMatch(/they have `question` and `answer`.*`rows: tasks`/);
+    for (const line of ['{"messages":[{"role":"user","content":"x"}]}\n', "{\n", ""]) {
+      write("tasks.jsonl", line);
+      expect((await resolved(await load(alone), "dataset.sums")).diagnostics).toEqual([]);
+    }
+  });
+
   test("an import makes none: RL6015 at its place", async () => {
     const text = SPEC.replace("source: tasks.jsonl", "import: { from: tasks.jsonl }");
     const spec = await load(text);
@@ -130,6 +149,57 @@ describe("hf://", () => {
     expect(hub.takeSeen()).toEqual([]);
     const { sources } = first.facts as DatasetFacts & { sources: { name: string }[] };
     expect(sources[0]?.name).toBe(`hf://openai/gsm8k@${commit.slice(0, 12)}/main/train-00000-of-00001.parquet`);
+  });
+
+  /** What the plan says of the fields that `math` needs. */
+  const checked = async (text: string) => {
+    const world = new World();
+    const spec = await load(text);
+    const addresses: Address[] = ["dataset.sums", "environment.math"];
+    const facts = new Map<Address, unknown>();
+    for (const address of addresses) facts.set(address, (await resolved(spec, address, { env })).facts);
+    return world.plan(spec, { facts }).diagnostics;
+  };
+
+  const withColumns = (...names: readonly string[]) => {
+    const features = names.map((name) => `    - { name: ${name}, dtype: string }\n`).join("");
+    const info = `dataset_info:\n- config_name: other\n  features: [{ name: x }]\n- config_name: main\n  features:\n${features}`;
+    return { ...files("PAR1"), "README.md": files("")["README.md"].replace(/---\n$/, `${info}---\n`) };
+  };
+
+  test("a field that its rows do not have is told before they are downloaded, also by the lock alone", async () => {
+    hub.push("openai/gsm8k", withColumns("question", "solution"));
+    for (const asked of ["README.md", "nothing"]) {
+      expect(await checked(HUB)).toMatchObject([{ code: "RL7101", severity: "error", address: "environment.math" }]);
+      expect(
+        hub.takeSeen().some((one) => one.endsWith("README.md")),
+        asked,
+      ).toBe(asked === "README.md");
+    }
+    expect(new Lock(lockPath(), "locked").get(NAME)).toMatchObject({ columns: ["question", "solution"] });
+    const [fault] = await checked(HUB.replace("dataset: sums }", "dataset: sums, answer: solutoin }"));
+    expect(fault?.detail).toMatch(/field `solutoin`.*rows have question, solution\. Did you mean `solution`/);
+    expect(await checked(HUB.replace("dataset: sums }", "dataset: sums, answer: solution }"))).toEqual([]);
+  });
+
+  test("tasks that nothing uses are told before they are downloaded", async () => {
+    const alone = `rlcli: 1\nproject: test\ndatasets: { sums: { source: "${NAME}" } }\n`;
+    for (const [names, codes] of [
+      [["question", "answer"], ["RL6004"]],
+      [["messages", "source"], []],
+    ] as const) {
+      rmSync(lockPath(), { force: true });
+      hub.push("openai/gsm8k", withColumns(...names));
+      const { diagnostics } = await resolved(await load(alone), "dataset.sums", { env });
+      expect(diagnostics?.map(({ code }) => code)).toEqual(codes);
+    }
+  });
+
+  test("rows that are in the cache already are looked at", async () => {
+    // Small files are fetched for their digest.
+    hub.push("openai/gsm8k", { "train.jsonl": '{"question":"1+1?","result":"2"}\n' });
+    const found = await checked(HUB.replace("/main/train", "/default/train"));
+    expect(found).toMatchObject([{ code: "RL7101", severity: "error" }]);
   });
 
   test("a new commit with the same files is the same dataset", async () => {

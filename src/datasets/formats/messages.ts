@@ -4,7 +4,15 @@ import { candidateOf, isTurn } from "../logs.ts";
 import { damaged, isRecord } from "../row.ts";
 import { checkWeight } from "../turns.ts";
 
-const LIST_KEYS = ["messages", "conversations", "conversation", "turns", "dialog", "dialogue"];
+/** Names under which a row may keep its turns. */
+export const LIST_KEYS: ReadonlySet<string> = new Set([
+  "messages",
+  "conversations",
+  "conversation",
+  "turns",
+  "dialog",
+  "dialogue",
+]);
 
 /** The list of turns, under whichever name; undefined if there is none. */
 function turnsOf(value: unknown): readonly unknown[] | undefined {
