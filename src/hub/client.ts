@@ -2,9 +2,9 @@
  * HTTP of a Hugging Face hub or a mirror of it: metadata with a deadline, so that a plan never hangs, and files as streams. The
  * token goes to the hub itself only, never to where it redirects, and into no message.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher, request } from "undici";
 import { type DiagnosticOptions, fail, messageOf, RlcliError } from "../diagnostic.ts";
+import { Attempts, askedWaitMs, isRetryable } from "../retry.ts";
 import { withoutCredentials } from "../url.ts";
 import type { HubSettings } from "./settings.ts";
 
@@ -18,6 +18,7 @@ export interface HubTimes {
 
 const DEFAULT_TIMES: HubTimes = { answerMs: 10_000, deadlineMs: 30_000, firstPauseMs: 500 };
 const CONNECT_MS = 5_000;
+const LONGEST_PAUSE_MS = 10_000;
 /** Tries without an answer after which a plan is told, rather than kept waiting. Downloads go on until the deadline. */
 const MOST_SILENT_TRIES = 3;
 const MOST_REDIRECTS = 5;
@@ -136,18 +137,13 @@ export class HubClient {
     attempt: (progressed: () => void) => Promise<T | Refusal>,
   ): Promise<T> {
     const { deadlineMs, firstPauseMs } = this.#times;
-    let startedAt = performance.now();
-    let failures = 0;
+    const attempts = new Attempts({ deadlineMs, firstDelayMs: firstPauseMs, maxDelayMs: LONGEST_PAUSE_MS });
     let silent = 0;
-    const progressed = (): void => {
-      startedAt = performance.now();
-      failures = 0;
-    };
     for (;;) {
       signal.throwIfAborted();
       let refusal: Refusal;
       try {
-        const result = await attempt(progressed);
+        const result = await attempt(() => attempts.progressed());
         if (!(result instanceof Refusal)) return result;
         refusal = result;
         silent = 0;
@@ -157,13 +153,10 @@ export class HubClient {
         refusal = new Refusal("RL6020", reasonOf(error, this.#times.answerMs), silent + 1 < mostSilentTries);
         silent += 1;
       }
-      const pauseMs = refusal.afterMs ?? firstPauseMs * 2 ** failures * (0.75 + Math.random() / 4);
-      failures += 1;
-      if (!refusal.isPassing || performance.now() - startedAt + pauseMs > deadlineMs) {
+      if (!refusal.isPassing || !(await attempts.again(signal, refusal.afterMs))) {
         const what = `${this.settings.endpoint}${path}`;
         fail(refusal.code, refusal.code === "RL6020" ? `${what}: ${refusal.why}.` : refusal.why, place);
       }
-      await sleep(pauseMs, undefined, { signal });
     }
   }
 
@@ -186,11 +179,10 @@ export class HubClient {
       const isFile = code === "EntryNotFound" || path.includes("/resolve/");
       return new Refusal("RL6022", `${endpoint} has ${isFile ? `no file ${path}` : what}. Check the name.`, false);
     }
-    const isBusy = status === 429 || status === 408 || status >= 500;
-    const after = retryAfterMs(headers["retry-after"]);
+    const after = askedWaitMs(headers);
     const said = status === 429 ? "it has had too many requests from here" : `it answered ${status}`;
     const wait = after === undefined ? "" : ` and asks to wait ${Math.ceil(after / 1000)} s`;
-    return new Refusal("RL6020", `${said}${wait}`, isBusy, after);
+    return new Refusal("RL6020", `${said}${wait}`, isRetryable(status, headers), after);
   }
 
   async close(): Promise<void> {
@@ -225,13 +217,6 @@ async function discard(body: AsyncIterable<Uint8Array>): Promise<void> {
 
 function rangeStart({ headers }: HubAnswer): number {
   return Number(/^bytes (\d+)-/.exec(String(headers["content-range"]))?.[1] ?? Number.NaN);
-}
-
-function retryAfterMs(header: string | string[] | undefined): number | undefined {
-  if (typeof header !== "string") return undefined;
-  const seconds = Number(header);
-  const ms = Number.isFinite(seconds) ? seconds * 1000 : Date.parse(header) - Date.now();
-  return ms > 0 ? ms : undefined;
 }
 
 function reasonOf(error: unknown, answerMs: number): string {

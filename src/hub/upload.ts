@@ -7,10 +7,10 @@ import { createHash } from "node:crypto";
 import { closeSync, createReadStream, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
-import { setTimeout as sleep } from "node:timers/promises";
 import { Agent, type Dispatcher, request } from "undici";
 import { fail, messageOf, RlcliError } from "../diagnostic.ts";
 import { digestFile } from "../digest.ts";
+import { Attempts, isRetryable, type RetryPolicy, retryAfterMs } from "../retry.ts";
 import type { HubSettings } from "./settings.ts";
 
 export interface UploadFile {
@@ -48,8 +48,13 @@ interface Described extends UploadFile {
 }
 
 const ANSWER_MS = 60_000;
-const TRIES = 4;
-const FIRST_PAUSE_MS = 500;
+/** Counted, since one try may take as long as a large file does. */
+const RETRY: RetryPolicy = {
+  deadlineMs: Number.POSITIVE_INFINITY,
+  firstDelayMs: 500,
+  maxDelayMs: 10_000,
+  mostTries: 4,
+};
 /** Of a file, by which the hub judges it. */
 const SAMPLE_BYTES = 512;
 
@@ -57,16 +62,16 @@ export class HubUpload {
   readonly #settings: HubSettings;
   readonly #signal: AbortSignal;
   readonly #agent = new Agent({ connect: { timeout: 10_000 } });
-  readonly #pauseMs: number;
+  readonly #retry: RetryPolicy;
 
   /** Fails with RL9024 where there is no token, or where the hub must not be reached. */
-  constructor(settings: HubSettings, signal: AbortSignal, pauseMs = FIRST_PAUSE_MS) {
+  constructor(settings: HubSettings, signal: AbortSignal, retry = RETRY) {
     if (settings.isOffline) fail("RL9024", "HF_HUB_OFFLINE is set, so nothing is uploaded.");
     if (settings.token === undefined)
       fail("RL9024", "HF_TOKEN is not set. Give a token of the hub that may write to the repository.");
     this.#settings = settings;
     this.#signal = signal;
-    this.#pauseMs = pauseMs;
+    this.#retry = retry;
   }
 
   /** Makes the repository on need. `onProgress` is told in words. Fails with RL9024. */
@@ -227,31 +232,41 @@ export class HubUpload {
     const url = new URL(path, /^https?:/.test(path) ? undefined : `${this.#settings.endpoint}/`);
     if (!/^https?:/.test(path))
       url.pathname = `${new URL(this.#settings.endpoint).pathname.replace(/\/$/, "")}${path.split("?")[0]}`;
-    for (let tried = 1; ; tried += 1) {
-      this.#signal.throwIfAborted();
-      try {
-        const { method, headers, body } = make();
-        const answer = await request(url, {
-          method,
-          body: body ?? null,
-          dispatcher: this.#agent,
-          signal: this.#signal,
-          headersTimeout: ANSWER_MS,
-          bodyTimeout: ANSWER_MS,
-          headers: { "user-agent": "rlcli", ...this.#authorization(url), ...(headers as Record<string, string>) },
-        });
-        const text = await answer.body.text();
-        const { statusCode: status } = answer;
-        if (status < 400 || also.includes(status)) return { headers: answer.headers, text };
-        const isPassing = status === 429 || status === 408 || status >= 500;
-        if (!isPassing || tried >= TRIES) return this.#refused(path, status, text);
-      } catch (error) {
-        this.#signal.throwIfAborted();
-        if (error instanceof RlcliError) throw error;
-        if (tried >= TRIES)
-          fail("RL9024", `${this.#nameOf(path)} cannot be reached: ${messageOf(error)}.`, { cause: error });
+    const attempts = new Attempts(this.#retry);
+    for (;;) {
+      const answer = await this.#once(url, make());
+      if ("fault" in answer) {
+        if (await attempts.again(this.#signal)) continue;
+        const { fault } = answer;
+        return fail("RL9024", `${this.#nameOf(path)} cannot be reached: ${messageOf(fault)}.`, { cause: fault });
       }
-      await sleep(this.#pauseMs * 2 ** (tried - 1), undefined, { signal: this.#signal });
+      const { status, headers, text } = answer;
+      if (status < 400 || also.includes(status)) return { headers, text };
+      const mayPass = isRetryable(status, headers) && (await attempts.again(this.#signal, retryAfterMs(headers)));
+      if (!mayPass) return this.#refused(path, status, text);
+    }
+  }
+
+  async #once(
+    url: URL,
+    { method, headers, body }: Pick<Dispatcher.RequestOptions, "method" | "headers" | "body">,
+  ): Promise<Answer | { readonly fault: unknown }> {
+    this.#signal.throwIfAborted();
+    try {
+      const answer = await request(url, {
+        method,
+        body: body ?? null,
+        dispatcher: this.#agent,
+        signal: this.#signal,
+        headersTimeout: ANSWER_MS,
+        bodyTimeout: ANSWER_MS,
+        headers: { "user-agent": "rlcli", ...this.#authorization(url), ...(headers as Record<string, string>) },
+      });
+      return { status: answer.statusCode, headers: answer.headers, text: await answer.body.text() };
+    } catch (fault) {
+      this.#signal.throwIfAborted();
+      if (fault instanceof RlcliError) throw fault;
+      return { fault };
     }
   }
 
@@ -276,6 +291,12 @@ export class HubUpload {
   #nameOf(path: string): string {
     return /^https?:/.test(path) ? `${new URL(path).origin}/…` : `${this.#settings.endpoint}${path.split("?")[0]}`;
   }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Dispatcher.ResponseData["headers"];
+  readonly text: string;
 }
 
 const LFS = { accept: "application/vnd.git-lfs+json", "content-type": "application/vnd.git-lfs+json" };

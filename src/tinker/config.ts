@@ -1,6 +1,7 @@
 /** What a server says about how it wants to be talked to. Flags that it leaves out have the SDK's defaults. */
+
+import { DEFAULT_BILLING } from "./billing.ts";
 import { type ChunkLimits, DEFAULT_LIMITS } from "./chunks.ts";
-import { DEFAULT_BILLING } from "./retry.ts";
 
 export interface ServerConfig {
   /** The credential is exchanged for a short-lived one. */

@@ -3,9 +3,9 @@
  * submission; `result` long-polls. A future the server has forgotten is submitted again with the same bytes.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { Attempts, isRetryable, retryAfterMs } from "../retry.ts";
 import { encodeJson } from "./encoding/json.ts";
 import { isGone, isUnsupported, reasonOf, TinkerError } from "./errors.ts";
-import { Attempts, isRetryable, retryAfterMs } from "./retry.ts";
 import { endpointOf, type HttpAnswer, type HttpRequest, type Transport } from "./transport.ts";
 
 export interface CallOptions {

@@ -1,5 +1,8 @@
 /** `rlcli/tinker`: a client for servers that speak the Tinker protocol, usable by itself. */
+
+export type { RetryPolicy } from "../retry.ts";
 export type { Archive } from "./archive.ts";
+export type { BillingTimes } from "./billing.ts";
 export type { ChunkLimits } from "./chunks.ts";
 export { TinkerClient, type TinkerClientOptions } from "./client.ts";
 export type { Compress } from "./compress.ts";
@@ -34,7 +37,6 @@ export { type ServerFamily, serverFamily, serverKind } from "./quirks/probe.ts";
 export { planStep, type StepPlan } from "./quirks/reduction.ts";
 export { ignoredSettings, SERVER_TRAITS, type ServerKind, type ServerTraits } from "./quirks.ts";
 export type { CopyTarget, ExternalWeights, Rest, Supported } from "./rest.ts";
-export type { BillingTimes, RetryPolicy } from "./retry.ts";
 export type { Completions, SampleRequest, Sampler } from "./sampler.ts";
 export type { ModelOptions, Session, SessionOptions } from "./session.ts";
 export type { AdamParams } from "./wire.ts";

@@ -1,19 +1,11 @@
 /** HTTP: one request, with its retries. It knows statuses and bytes, and nothing of what they mean. */
 import { randomUUID } from "node:crypto";
 import { Agent, request } from "undici";
+import { Attempts, isRetryable, type RetryPolicy, retryAfterMs } from "../retry.ts";
+import { BillingPause, type BillingTimes, DEFAULT_BILLING } from "./billing.ts";
 import { Credential } from "./credential.ts";
 import { isGone, reasonOf, TinkerError } from "./errors.ts";
 import { type Exchange, faultName, type OnExchange } from "./exchange.ts";
-import {
-  Attempts,
-  BillingPause,
-  type BillingTimes,
-  DEFAULT_BILLING,
-  DEFAULT_RETRY,
-  isRetryable,
-  type RetryPolicy,
-  retryAfterMs,
-} from "./retry.ts";
 
 export interface TransportOptions {
   /** With or without a path prefix and a trailing slash. */
@@ -54,6 +46,7 @@ export interface HttpAnswer {
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
+const DEFAULT_RETRY: RetryPolicy = { deadlineMs: 300_000, firstDelayMs: 500, maxDelayMs: 10_000 };
 const CONNECT_TIMEOUT_MS = 5000;
 
 const API = "/api/v1";

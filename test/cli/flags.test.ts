@@ -10,7 +10,11 @@ import { afterAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import type { CommandContext } from "../../src/cli/context.ts";
 import { createProgram } from "../../src/cli/program.ts";
+import { kindOfKey } from "../../src/config/blocks.ts";
+import { type BlockName, fieldAt } from "../../src/config/fields.ts";
+import { loadSpec } from "../../src/config/load.ts";
 import { RlcliError } from "../../src/diagnostic.ts";
+import { LOSSES } from "../../src/losses/registry.ts";
 
 const page = readFileSync(new URL("../../docs/reference/flags.md", import.meta.url), "utf8");
 const folder = mkdtempSync(join(tmpdir(), "rlcli-flags-"));
@@ -58,6 +62,19 @@ async function emitted(row: Row): Promise<unknown> {
   return parse(out);
 }
 
+function commandOf(verb: string): Command {
+  let command: Command | undefined = createProgram(async () => {});
+  for (const word of verb.split(" ")) command = command?.commands.find((one) => one.name() === word);
+  return command as Command;
+}
+
+/** Flags that take fewer than their field, and why. */
+const NARROWER: Readonly<Record<string, string>> = {
+  "serve start --backend": "an external server is not started",
+  "train sl --format": "other forms are imported first",
+  "train rl --env": "tasks in sandboxes are another verb",
+};
+
 const at = (value: unknown, path: string): unknown =>
   path.split(".").reduce((inner, key) => (inner as Record<string, unknown> | undefined)?.[key], value);
 
@@ -77,15 +94,31 @@ describe.each(Object.keys(NEEDED))("rlcli %s", (verb) => {
     else expect(await emitted(row)).toMatchObject({ rlcli: 1 });
   });
 
+  test("a flag with choices offers the values of its field", () => {
+    const command = commandOf(verb);
+    const offered = own.flatMap(({ flags, field }) => {
+      const [, path = ""] = /^`([^:]+): /.exec(field) ?? [];
+      const [key = "", ...steps] = path.replace(/^server\./, "servers.default.").split(".");
+      const kind = kindOfKey(key);
+      const values = kind && fieldAt(kind as BlockName, steps.slice(1).join("."))?.values;
+      // Others before it are what it needs.
+      const long = flags.split(" ").findLast((word) => word.startsWith("--"));
+      const choices = command.options.find((option) => option.long === long)?.argChoices;
+      return choices && values ? [{ long, choices, values }] : [];
+    });
+    expect(offered.length).toBeGreaterThan(0);
+    for (const { long, choices, values } of offered)
+      if (NARROWER[`${verb} ${long}`]) expect(values, long).toEqual(expect.arrayContaining(choices));
+      else expect([...choices].sort(), long).toEqual([...values].sort());
+  });
+
   test("every flag has a row", () => {
-    let command: Command | undefined = createProgram(async () => {});
-    for (const word of verb.split(" ")) command = command?.commands.find((one) => one.name() === word);
     const inherited = verb === "train harbor" ? rows.filter((row) => row.verb === "train rl") : [];
     const named = [...own, ...inherited].flatMap(({ flags }) =>
       flags.split(" ").filter((word) => word.startsWith("-")),
     );
     const general = ["--file", "--var", "--var-file", "--emit-spec"];
-    for (const { short, long } of command!.options) {
+    for (const { short, long } of commandOf(verb).options) {
       const names = [short, long].filter((name) => name !== undefined);
       expect(
         names.some((name) => [...named, ...general].includes(name)),
@@ -108,18 +141,42 @@ const PREDECESSOR: Readonly<Record<string, string>> = {
   import: "-f -o --min-messages --limit",
 };
 
+/** `--loss` names them again, so that start-up loads none; so do the rules of a spec. */
+test("--loss offers every loss that a run of reinforcement learning can have", async () => {
+  const usable: string[] = [];
+  for (const { name } of LOSSES) {
+    const file = join(folder, `${name}.yaml`);
+    const spec = {
+      rlcli: 1,
+      project: "p",
+      runs: { r: { type: "rl", server: "s", environment: "e", steps: 1, loss: name } },
+    };
+    const rest = {
+      servers: { s: { backend: "embedded", model: "builtin:tiny" } },
+      datasets: { d: { source: "rows.jsonl" } },
+      environments: { e: { type: "math", dataset: "d" } },
+    };
+    writeFileSync(file, JSON.stringify({ ...spec, ...rest }));
+    const loaded = await loadSpec({ files: [file], variables: {}, variableFiles: [], env: {}, cwd: folder });
+    if (loaded.spec) usable.push(name);
+    else expect(loaded.diagnostics.map(({ code }) => code)).toEqual(["RL1204"]);
+  }
+  for (const verb of ["train rl", "train harbor"]) {
+    const option = commandOf(verb).options.find(({ long }) => long === "--loss");
+    expect(option?.argChoices, verb).toEqual(usable);
+  }
+});
+
 test.each(Object.entries(PREDECESSOR))("the predecessor's flags of %s have a row", (verb, flags) => {
   const named = rows.filter((row) => row.verb === verb).flatMap((row) => row.flags.split(" "));
   expect(flags.split(" ").filter((flag) => !named.includes(flag))).toEqual([]);
 });
 
 test("the predecessor's other verbs and flags are there", () => {
-  const program = createProgram(async () => {});
-  const options = (...words: readonly string[]): readonly string[] => {
-    let command: Command | undefined = program;
-    for (const word of words) command = command?.commands.find((one) => one.name() === word);
-    return command!.options.flatMap(({ short, long }) => [short, long]).filter((name) => name !== undefined);
-  };
+  const options = (...words: readonly string[]): readonly string[] =>
+    commandOf(words.join(" "))
+      .options.flatMap(({ short, long }) => [short, long])
+      .filter((name) => name !== undefined);
   expect(options("sample")).toEqual(
     expect.arrayContaining("--prompt --model --checkpoint --base-url --max-tokens --temperature".split(" ")),
   );

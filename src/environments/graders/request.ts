@@ -1,7 +1,7 @@
 /** One JSON request with a time limit, tried again where the other side is only busy. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { withDeadline } from "../../abort.ts";
 import { fail, messageOf } from "../../diagnostic.ts";
+import { Attempts, askedWaitMs, isRetryable } from "../../retry.ts";
 
 export interface JsonRequest {
   readonly url: string;
@@ -21,18 +21,19 @@ const LONGEST_PAUSE_MS = 20_000;
 /** The answer's JSON. Throws RL7103 once all tries are used, at once for a 4xx that trying again will not change. */
 export async function postJson(request: JsonRequest): Promise<unknown> {
   const { who, tries, signal } = request;
-  let reason = "";
-  for (let attempt = 0; attempt < tries; attempt++) {
+  const attempts = new Attempts({
+    deadlineMs: Number.POSITIVE_INFINITY,
+    firstDelayMs: FIRST_PAUSE_MS,
+    maxDelayMs: LONGEST_PAUSE_MS,
+    mostTries: tries,
+  });
+  for (;;) {
     signal.throwIfAborted();
     const answer = await tryOnce(request);
     if ("value" in answer) return answer.value;
-    reason = answer.reason;
-    if (!answer.isPassing) break;
-    const pause =
-      answer.retryAfterMs ?? Math.min(FIRST_PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS) * (0.75 + Math.random() / 4);
-    if (attempt < tries - 1) await sleep(pause, undefined, { signal });
+    const { reason, isPassing, retryAfterMs } = answer;
+    if (!isPassing || !(await attempts.again(signal, retryAfterMs))) return fail("RL7103", `${who} ${reason}.`);
   }
-  return fail("RL7103", `${who} ${reason}.`);
 }
 
 type Tried =
@@ -63,11 +64,12 @@ async function tryOnce({ url, body, headers, timeoutMs, signal }: JsonRequest): 
   }
   if (!response.ok) {
     const { status } = response;
-    const after = Number(response.headers.get("retry-after"));
+    const headers = Object.fromEntries(response.headers);
+    const after = askedWaitMs(headers);
     return {
       reason: `answered ${status}: ${text.slice(0, 200).trim()}`,
-      isPassing: status === 408 || status === 429 || status >= 500,
-      ...(after > 0 ? { retryAfterMs: Math.min(after * 1000, LONGEST_PAUSE_MS) } : {}),
+      isPassing: isRetryable(status, headers),
+      ...(after === undefined ? {} : { retryAfterMs: Math.min(after, LONGEST_PAUSE_MS) }),
     };
   }
   try {
