@@ -2,7 +2,7 @@
  * Who a process is. A pid alone is reused by the system, so a process is known by pid and start time: equal pairs are
  * the same process, on Linux from /proc, elsewhere from `ps`.
  */
-import { execFileSync } from "node:child_process";
+import { type ChildProcess, execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 export interface ProcessIdentity {
@@ -42,6 +42,25 @@ export function isAlive(identity: ProcessIdentity): boolean {
 
 export function ownIdentity(): ProcessIdentity {
   return processIdentity(process.pid) ?? { pid: process.pid, startTime: "" };
+}
+
+/** How long what a child said last is waited for: what it has started may hold its streams for ever. */
+const LAST_WORDS_MS = 500;
+
+/** Tells of a child's end once what it said before has been read; its `exit` alone may come first. */
+export function onceEnded(
+  child: ChildProcess,
+  tell: (code: number | null, signal: NodeJS.Signals | null) => void,
+): void {
+  child.once("exit", (code, signal) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      child.off("close", end);
+      tell(code, signal);
+    };
+    const timer = setTimeout(end, LAST_WORDS_MS);
+    child.once("close", end);
+  });
 }
 
 /** Sends a signal only if the pid still belongs to the same process; tells whether it did. */

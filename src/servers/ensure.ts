@@ -5,9 +5,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import { withDeadline } from "../abort.ts";
 import { fail, messageOf } from "../diagnostic.ts";
 import { isAlive } from "../process.ts";
+import { takeTurnUnless } from "../turn.ts";
 import { type Launch, launch, logPath, logTail, startFailure } from "./launch.ts";
 import { hasEnded, readRuntime, refuseFolder, type ServerRuntime } from "./runtime.ts";
-import { lockStart } from "./startlock.ts";
 
 /** A kind of server, as far as its supervision has to know it. */
 export interface ServerProgram {
@@ -29,7 +29,7 @@ export interface EnsureControl {
 
 const MOST_LOG_BYTES = 5_000_000;
 /** How long a server that does not answer may take to end, before that is called a fault. */
-const LEAVING_MS = 5000;
+const LEAVING_MS = 20_000;
 const ONE_LOOK_MS = 10_000;
 const LOOK_AGAIN_MS = 500;
 
@@ -53,7 +53,9 @@ async function findOrStart(program: ServerProgram, control: EnsureControl): Prom
     const found = readRuntime(folder);
     return found.state === "running" ? found.runtime : undefined;
   };
-  const release = await lockStart(folder, () => running() !== undefined, control.signal).catch(refuseFolder(folder));
+  const release = await takeTurnUnless(() => running() !== undefined, folder, control.signal).catch(
+    refuseFolder(folder),
+  );
   try {
     const found = running();
     if (found) refuseOthers(program, found);
@@ -70,7 +72,8 @@ function prepareFolder(folder: string): void {
     const size = statSync(log, { throwIfNoEntry: false })?.size ?? 0;
     if (size > MOST_LOG_BYTES) renameSync(log, join(folder, "log.old.txt"));
   } catch (error) {
-    refuseFolder(folder)(error);
+    // Put aside by another who needs the server, a moment before.
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") refuseFolder(folder)(error);
   }
 }
 

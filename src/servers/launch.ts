@@ -66,9 +66,13 @@ export async function launch(
   try {
     await new Promise<void>((ready, failed) => {
       child.on("error", (error) => failed(startFailure({ folder, what }, messageOf(error))));
-      child.on("exit", (code, killedBy) =>
-        failed(startFailure({ folder, what }, `its process ended with ${killedBy ?? `code ${code}`}`)),
-      );
+      child.on("exit", (code, killedBy) => {
+        const end = (): void =>
+          failed(startFailure({ folder, what }, `its process ended with ${killedBy ?? `code ${code}`}`));
+        // What it said last may still be in the channel, whose end comes behind it.
+        if (child.connected) child.once("disconnect", end);
+        else end();
+      });
       child.on("message", (message: StartMessage) => {
         if (message.t === "phase") onPhase?.(message.text);
         else if (message.t === "ready") ready();

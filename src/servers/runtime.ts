@@ -92,9 +92,11 @@ export function stoppedPath(folder: string): string {
 /** How things stand, from files and the process table alone. */
 export function readRuntime(folder: string): RuntimeState {
   const runtime = readJson<ServerRuntime>(runtimePath(folder));
+  if (runtime !== undefined && isAlive(runtime.process)) return { state: "running", runtime };
+  // Read last: a server writes it before it ends, and takes it away once runtime.json tells of the next one.
   const stopped = readJson<StoppedMarker>(stoppedPath(folder));
+  if (readJson<ServerRuntime>(runtimePath(folder))?.serverRun !== runtime?.serverRun) return readRuntime(folder);
   if (runtime === undefined) return stopped ? { state: "stopped", at: stopped.at } : { state: "never" };
-  if (isAlive(runtime.process)) return { state: "running", runtime };
   // Between the marker and the removal of runtime.json the process may have been killed: the marker names its run.
   if (stopped?.serverRun === runtime.serverRun) return { state: "stopped", at: stopped.at };
   const crash = readCrash(folder);

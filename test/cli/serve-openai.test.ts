@@ -62,7 +62,7 @@ test("training weights on SkyRL take a place while they are used, the oldest fir
   const client = await start("--max-loaded", "1");
   for (const path of [...paths, paths[2]!]) expect(await ask(client, path)).toBe("yes");
   expect(server.count("/create_model")).toBe(3);
-  await vi.waitFor(() => expect(server.count("/unload_model")).toBe(2));
+  await vi.waitFor(() => expect(server.count("/unload_model")).toBe(2), { timeout: 60_000 });
   child.kill("SIGTERM");
   await once(child, "exit");
   expect(server.count("/unload_model")).toBe(3);

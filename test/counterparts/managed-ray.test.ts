@@ -4,10 +4,10 @@
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "../../src/servers/ports.ts";
 import { until } from "../e2e/project.ts";
 import { canManage, newManagedProject, pidsWhere, SLOW } from "./managed.ts";
 
@@ -91,14 +91,4 @@ async function startCluster(ray: string, port: number): Promise<Cluster> {
     workers: () => pidsWhere((line, environ) => line.startsWith("ray::RayJaxBackendImpl") && isChild(environ)),
     kill,
   };
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

@@ -1,10 +1,10 @@
 /** A real SkyRL server with its jax backend on the CPU, from the environment that `test/counterparts/setup-skyrl` makes. */
 import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../src/servers/ports.ts";
 import { cache } from "./environment.ts";
 
 const environment = join(cache, "skyrl");
@@ -83,14 +83,4 @@ async function ready(url: string, logFile: string, hasEnded: () => boolean): Pro
     if ((await fetch(`${url}/api/v1/healthz`).catch(() => undefined))?.ok) return;
   }
   throw new Error(`SkyRL did not start:\n${readFileSync(logFile, "utf8").slice(-3000)}`);
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

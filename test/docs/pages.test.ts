@@ -5,13 +5,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { describe, expect, test } from "vitest";
-import { findDocker } from "../support/docker.ts";
+import { findDocker, makeExampleImage } from "../support/docker.ts";
 import { type Block, blocksOf, consoleSteps, isTested, matcherOf } from "./blocks.ts";
 import { Shell } from "./shell.ts";
 
 const root = new URL("../..", import.meta.url).pathname;
 const isAll = Boolean(process.env.RLCLI_TEST_ALL);
-const hasDocker = (await findDocker()) !== undefined;
+// What the pages about sandboxes make first: other tests need it at the same time.
+const hasDocker = (await findDocker()) !== undefined && (await makeExampleImage());
 
 const markdown = (folder: string): readonly string[] =>
   readdirSync(join(root, folder), { withFileTypes: true })

@@ -1,5 +1,6 @@
 /** Whatever dies, and when: nothing is lost, nothing is done twice, and the weights come out the same to the last bit. */
 import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
@@ -27,6 +28,21 @@ function doneSteps(project: TestProject): number[] {
     if (entry.t === "done") steps.push(entry.step);
   }
   return steps;
+}
+
+/** Whether a process that stands still has been told to stop (proc(5): signals pending for it, by number from 1). */
+function isToldToStop(pid: number): boolean {
+  const [, pending = "0"] = /^ShdPnd:\s*([0-9a-f]+)/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return (BigInt(`0x${pending}`) & (1n << BigInt(constants.signals.SIGTERM - 1))) !== 0n;
+}
+
+/** Has the worker stand still until it has been told to stop: it could reach its end before. */
+async function untilTold(project: TestProject, tell: () => void): Promise<void> {
+  const worker = project.pid();
+  process.kill(worker, "SIGSTOP");
+  tell();
+  await until(() => isToldToStop(worker));
+  process.kill(worker, "SIGCONT");
 }
 
 const upTo = (n: number) => Array.from({ length: n }, (_, at) => at + 1);
@@ -90,7 +106,10 @@ describe("a run that is cut", () => {
     await project.reachesStep(3);
     apply.kill("SIGKILL");
     await apply.ended;
+    // Stands still, so that it is not done before the plan is.
+    process.kill(project.pid(), "SIGSTOP");
     expect(project.run(["plan"]).out).toContain("in progress");
+    process.kill(project.pid(), "SIGCONT");
     project.ok("apply", "-y");
     expect(project.weights().equals(whole)).toBe(true);
     expect(project.actions()).toEqual({});
@@ -102,7 +121,7 @@ describe("a run that is cut", () => {
       const project = newProject();
       const apply = project.start("apply", "-y");
       await project.reachesStep(5);
-      apply.kill(signal);
+      await untilTold(project, () => apply.kill(signal));
       const { code, out } = await apply.ended;
       expect(code).toBe(1);
       expect(out).toContain("Apply stopped");
@@ -155,7 +174,14 @@ describe("a run that is cut", () => {
     expect(detached.code).toBe(0);
     expect(detached.out).toContain("1 waiting for it");
     await project.reachesStep(3);
-    expect(project.ok("stop", "count")).toMatch(/run\.count has stopped at step \d+/);
+    let stopping: ReturnType<TestProject["start"]> | undefined;
+    await untilTold(project, () => {
+      stopping = project.start("stop", "count");
+    });
+    expect(await stopping?.ended).toMatchObject({
+      code: 0,
+      out: expect.stringMatching(/run\.count has stopped at step \d+/),
+    });
     expect(project.record("run.count").status).toBe("interrupted");
     expect(project.run(["stop", "count"]).err).toContain("RL9009");
     expect(project.ok("stop")).toContain("No run is being worked on.");
@@ -246,7 +272,7 @@ describe("what cannot be had", () => {
   });
 
   test("a state that cannot be written at the end: a recovery file, and state push puts it back", async () => {
-    const project = newProject(SPEC);
+    const project = newProject(LONG);
     const apply = project.start("apply", "-y");
     await project.reachesStep(1);
     // A file where the folder was: not writable for anyone.
@@ -262,7 +288,7 @@ describe("what cannot be had", () => {
     rmSync(records);
     renameSync(`${records}.away`, records);
     project.ok("state", "push", file!);
-    expect(project.record("run.count")).toMatchObject({ status: "ready", results: { step: 6 } });
+    expect(project.record("run.count")).toMatchObject({ status: "ready", results: { step: 40 } });
     expect(project.actions()).toEqual({});
   });
 

@@ -3,7 +3,6 @@
  * that solves, fails, blunders and breaks its sandbox on schedule. Rewards are right, a broken sandbox costs one rollout, and nothing
  * is left. RLCLI_TEST_ALL=1 makes it a longer run.
  */
-import { spawnSync } from "node:child_process";
 import { cpSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,15 +13,14 @@ import { loadRenderer } from "../../src/tokens/load.ts";
 import { isLost } from "../../src/training/rl/rollout.ts";
 import { readRollouts } from "../../src/training/rl/rollout-files.ts";
 import { faultsOf } from "../support/atif.ts";
-import { findDocker, leftovers, NOTHING } from "../support/docker.ts";
+import { expectNothingLeft, findDocker, makeExampleImage } from "../support/docker.ts";
 import { type Answer, type PolicyServer, startPolicyServer } from "../support/policy-server.ts";
 import { TestProject } from "./project.ts";
 
 const EXAMPLE = fileURLToPath(new URL("../../examples/harbor", import.meta.url));
 const MODEL = fileURLToPath(new URL("../fixtures/tiny-qwen3", import.meta.url));
 const docker = await findDocker();
-const made = docker ? spawnSync(join(EXAMPLE, "make-image"), { encoding: "utf8", timeout: 120_000 }) : undefined;
-const canRun = made?.status === 0;
+const canRun = docker !== undefined && (await makeExampleImage());
 
 const SIZE = process.env.RLCLI_TEST_ALL
   ? { steps: 4, group: 8, concurrency: 8 }
@@ -72,8 +70,10 @@ describe.skipIf(!canRun)("the acceptance run of agents in sandboxes (skipped whe
   }
 
   /** What `status` says of the run while containers are at work for it. */
-  function working() {
-    const { resources } = JSON.parse(project.ok("status", "--json")) as {
+  async function working() {
+    // Not in this process' own thread: the policy answers from it.
+    const { out } = await project.start("status", "--json").ended;
+    const { resources } = JSON.parse(out) as {
       resources: readonly (NonNullable<typeof seen> & { readonly address: string })[];
     };
     const run = resources.find(({ address }) => address === "run.agent");
@@ -117,9 +117,13 @@ runs:
     const watch = setInterval(async () => {
       most = Math.max(most, (await own()).length);
     }, 100);
-    seen = await vi.waitFor(working, { timeout: 60_000, interval: 300 });
+    try {
+      seen = await vi.waitFor(working, { timeout: 300_000, interval: 300 });
+      await run.ended;
+    } finally {
+      clearInterval(watch);
+    }
     const { code, err } = await run.ended;
-    clearInterval(watch);
     if (code !== 0) process.stderr.write(readFileSync(join(project.runFolder("agent"), "log.txt"), "utf8"));
     expect([code, err]).toEqual([0, expect.stringMatching(/run\.agent: done/)]);
   }, 600_000);
@@ -157,7 +161,7 @@ runs:
   test("containers were at work side by side, no more than were allowed, and none is left", async () => {
     expect(most).toBeGreaterThan(1);
     expect(most).toBeLessThanOrEqual(SIZE.concurrency);
-    expect(await leftovers(docker!, label)).toEqual(NOTHING);
+    await expectNothingLeft(docker!, label);
   });
 
   test("how many there are is told while they work, and the most of a step with it", () => {

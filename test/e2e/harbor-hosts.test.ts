@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { openDocker } from "../../src/environments/sandbox/docker.ts";
 import { openHosts } from "../../src/environments/sandbox/hosts.ts";
 import type { Sandbox, SandboxHost, SandboxOrder } from "../../src/environments/sandbox/sandbox.ts";
-import { freePort, type RemoteBox, sshd, startBox } from "../servers/skyrl/sshd.ts";
+import { freePort } from "../../src/servers/ports.ts";
+import { type RemoteBox, sshd, startBox } from "../servers/skyrl/sshd.ts";
 import { canStartDaemons, TestDaemon } from "../support/dockerd.ts";
 
 const BRIDGE = "rlclitest0";

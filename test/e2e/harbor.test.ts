@@ -2,21 +2,32 @@
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { MANAGED, RUN, sandboxLabels } from "../../src/environments/sandbox/labels.ts";
+import { type DaemonApart, openDaemonApart } from "../support/daemon-apart.ts";
 import { findDocker, HARBOR_FIXTURES } from "../support/docker.ts";
 import { TestProject } from "./project.ts";
 
-const docker = await findDocker();
+const hasDocker = (await findDocker()) !== undefined;
+/** A node that starts, an image that is built, a container: on a busy machine. */
+const BUSY = { timeout: 90_000, interval: 200 };
 
-describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", () => {
+describe.skipIf(!hasDocker)("harbor on a Docker daemon (skipped where none runs)", () => {
+  let apart: DaemonApart;
+  let docker: DaemonApart["docker"];
+  beforeAll(async () => {
+    apart = await openDaemonApart();
+    docker = apart.docker;
+  });
+  afterAll(() => apart.close());
+
   /** A container that is not ours, and one of another process that lives: this one. */
   async function foreigners() {
     const make = async (name: string, labels: Record<string, string>) => {
-      const container = await docker!.createContainer({
+      const container = await docker.createContainer({
         name,
         Image: "rlcli-test/base:1",
-        Cmd: ["sleep", "300"],
+        Cmd: ["sleep", "1000"],
         Labels: labels,
       });
       await container.start();
@@ -26,10 +37,10 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     const stamp = `${process.pid}-${Date.now()}`;
     const names = [
       await make(`somebody-else-${stamp}`, { app: "theirs" }),
-      await make(`rlcli-alive-${stamp}`, { ...sandboxLabels("other", `foreign-${stamp}`, 300_000) }),
+      await make(`rlcli-alive-${stamp}`, { ...sandboxLabels("other", `foreign-${stamp}`, 1_000_000) }),
     ];
     return async () => {
-      const there = await docker!.listContainers({ all: true });
+      const there = await docker.listContainers({ all: true });
       expect(names.filter((name) => there.some(({ Names }) => Names.includes(`/${name}`)))).toEqual(names);
     };
   }
@@ -39,11 +50,12 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     const made = new TestProject({
       "rlcli.yaml": `rlcli: 1\nproject: test\nenvironments:\n  ${name}: { type: harbor, tasks: tasks }\n${spec}`,
     });
+    made.env.DOCKER_HOST = apart.host;
     mkdirSync(join(made.folder, "tasks"));
     cpSync(join(HARBOR_FIXTURES, "hello-file"), join(made.folder, "tasks/hello-file"), { recursive: true });
     onTestFinished(() => made.close());
     const own = async () =>
-      (await docker!.listContainers({ all: true, filters: { label: [`${RUN}=environment.${name}`] } })).map(
+      (await docker.listContainers({ all: true, filters: { label: [`${RUN}=environment.${name}`] } })).map(
         ({ State }) => State,
       );
     return { made, own };
@@ -55,7 +67,7 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     const { made, own } = project("killed");
     const untouched = await foreigners();
     const child = made.start(...HOLD);
-    await vi.waitFor(async () => expect(await own()).toEqual(["running"]), { timeout: 20_000, interval: 200 });
+    await vi.waitFor(async () => expect(await own()).toEqual(["running"]), BUSY);
     child.kill("SIGKILL");
     await sleep(300);
     expect(await own()).toEqual(["running"]);
@@ -77,7 +89,7 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     const { made, own } = project(`stopped-${times}`);
     const untouched = await foreigners();
     const child = made.start(...HOLD);
-    await vi.waitFor(async () => expect(await own()).toEqual(["running"]), { timeout: 20_000, interval: 200 });
+    await vi.waitFor(async () => expect(await own()).toEqual(["running"]), BUSY);
     await sleep(500);
     const began = performance.now();
     for (let time = 0; time < times; time += 1) {
@@ -85,7 +97,7 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
       await sleep(50);
     }
     await child.ended;
-    expect(performance.now() - began).toBeLessThan(15_000);
+    expect(performance.now() - began).toBeLessThan(60_000);
     if (times > 1) made.run(["env", "gc"]);
     expect(await own()).toEqual([]);
     await untouched();
@@ -99,12 +111,12 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     );
     const child = made.start(...HOLD);
     const building = async () =>
-      (await docker!.listContainers({ all: true })).filter(({ Command: command }) => command.includes("sleep 298"))
+      (await docker.listContainers({ all: true })).filter(({ Command: command }) => command.includes("sleep 298"))
         .length;
-    await vi.waitFor(async () => expect(await building()).toBe(1), { timeout: 20_000, interval: 200 });
+    await vi.waitFor(async () => expect(await building()).toBe(1), BUSY);
     child.kill("SIGINT");
     await child.ended;
-    await vi.waitFor(async () => expect(await building()).toBe(0), { timeout: 20_000, interval: 500 });
+    await vi.waitFor(async () => expect(await building()).toBe(0), BUSY);
     expect(await own()).toEqual([]);
   });
 
@@ -113,15 +125,15 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     writeFileSync(join(made.folder, "tasks/hello-file/tests/test.sh"), "#!/bin/bash\ntouch /tmp/judging; sleep 296\n");
     const child = made.start("env", "run", "--task", "hello-file", "--agent", "nop");
     const judges = async () => {
-      const containers = await docker!.listContainers({ filters: { label: [`${RUN}=environment.judging`] } });
-      const top = containers[0] && (await docker!.getContainer(containers[0].Id).top());
+      const containers = await docker.listContainers({ filters: { label: [`${RUN}=environment.judging`] } });
+      const top = containers[0] && (await docker.getContainer(containers[0].Id).top());
       return JSON.stringify(top?.Processes ?? "").includes("sleep 296");
     };
-    await vi.waitFor(async () => expect(await judges()).toBe(true), { timeout: 20_000, interval: 200 });
+    await vi.waitFor(async () => expect(await judges()).toBe(true), BUSY);
     const began = performance.now();
     child.kill("SIGINT");
     await child.ended;
-    expect(performance.now() - began).toBeLessThan(15_000);
+    expect(performance.now() - began).toBeLessThan(60_000);
     expect(await own()).toEqual([]);
   });
 
@@ -134,7 +146,7 @@ describe.skipIf(!docker)("harbor on a Docker daemon (skipped where none runs)", 
     made.run(["env", "run", join(made.folder, "tasks"), "--task", "hello-file", "--agent", "nop", "--keep-failed"]);
     const kept = async () =>
       (
-        await docker!.listContainers({
+        await docker.listContainers({
           all: true,
           filters: { label: [`${MANAGED}=1`], name: ["rlcli-kept-hello-file"] },
         })

@@ -4,6 +4,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { type ProcessIdentity, signalProcess } from "../../src/process.ts";
+import { hasEnded } from "../../src/servers/runtime.ts";
 
 const program = new URL("../../bin/rlcli.js", import.meta.url).pathname;
 /** One cache for all tests: the built-in model is written once. */
@@ -43,6 +45,7 @@ runs:
 export class TestProject {
   readonly folder = mkdtempSync(join(tmpdir(), "rlcli-e2e-"));
   readonly env: Record<string, string | undefined>;
+  readonly #started: ChildProcess[] = [];
 
   constructor(files: Readonly<Record<string, string>> = { "rlcli.yaml": SPEC, "numbers.jsonl": rows() }) {
     // Without CI, which has its own defaults (--locked): a test that is about them sets it.
@@ -89,6 +92,7 @@ export class TestProject {
       err += chunk;
     });
     const ended = new Promise<Ran>((resolve) => child.on("close", (code) => resolve({ code, out, err })));
+    this.#started.push(child);
     return Object.assign(child, { ended });
   }
 
@@ -125,10 +129,10 @@ export class TestProject {
   }
 
   /** Waits until the run has done a step. */
-  async reachesStep(step: number, { name = "count", timeoutMs = 40_000 } = {}): Promise<void> {
+  async reachesStep(step: number, { name = "count", timeoutMs = LONG_MS } = {}): Promise<void> {
     await until(() => {
       const folder = join(this.folder, ".rlcli/runs", name);
-      if (!existsSync(folder)) return false;
+      if (!existsSync(folder) || readdirSync(folder).length === 0) return false;
       const journal = join(this.runFolder(name), "journal.jsonl");
       return existsSync(journal) && readFileSync(journal, "utf8").includes(`"t":"done"`) && lastDone(journal) >= step;
     }, timeoutMs);
@@ -162,15 +166,20 @@ export class TestProject {
 
   /** Stops everything of this project, whatever state a test left it in. */
   async close(): Promise<void> {
-    for (const file of [...this.#servers(), ...this.#workers()]) {
-      try {
-        process.kill(JSON.parse(readFileSync(join(this.folder, ".rlcli", file), "utf8")).process.pid, "SIGKILL");
-      } catch {
-        // Not there, or not running.
-      }
-    }
-    await sleep(50);
+    for (const child of this.#started) if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    const left = [...this.#servers(), ...this.#workers()].flatMap((file) => this.#processOf(file));
+    for (const identity of left) signalProcess(identity, "SIGKILL");
+    await Promise.all(left.map((identity) => hasEnded(identity, LONG_MS)));
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  /** Of a file that names one; none where there is no such file. */
+  #processOf(file: string): readonly ProcessIdentity[] {
+    try {
+      return [JSON.parse(readFileSync(join(this.folder, ".rlcli", file), "utf8")).process];
+    } catch {
+      return [];
+    }
   }
 
   #servers(): readonly string[] {
@@ -194,7 +203,10 @@ function lastDone(journal: string): number {
   return done.at(-1)?.step ?? 0;
 }
 
-export async function until(condition: () => boolean, timeoutMs = 40_000): Promise<void> {
+/** Of a busy machine; what is waited for is there in a second otherwise. */
+const LONG_MS = 100_000;
+
+export async function until(condition: () => boolean, timeoutMs = LONG_MS): Promise<void> {
   const end = Date.now() + timeoutMs;
   while (!condition()) {
     if (Date.now() > end) throw new Error(`still not: ${condition}`);

@@ -173,7 +173,11 @@ describe("a project of reinforcement learning", () => {
     const size = ["--samples", "512", "--max-tokens", "64"];
     const measuring = project.start("eval", "--run", "agent", "--dataset", "sums.jsonl", "--env", "match", ...size);
     await new Promise<void>((resolve) => {
-      measuring.stderr?.on("data", (chunk) => String(chunk).includes("512 answers each") && resolve());
+      let said = "";
+      measuring.stderr?.on("data", (chunk) => {
+        said += chunk;
+        if (said.includes("512 answers each")) resolve();
+      });
     });
     measuring.kill("SIGINT");
     const { code, err } = await measuring.ended;

@@ -11,7 +11,7 @@ import { parseReference } from "../../src/hub/reference.ts";
 import { hubSettings } from "../../src/hub/settings.ts";
 import { StandInHub, sha256 } from "./stand-in.ts";
 
-const TIMES: HubTimes = { answerMs: 300, deadlineMs: 800, firstPauseMs: 10 };
+const TIMES: HubTimes = { answerMs: 1500, deadlineMs: 4000, firstPauseMs: 10 };
 const ROWS = Buffer.concat([Buffer.from("PAR1"), randomBytes(300_000)]);
 
 let standIn: StandInHub;
@@ -211,8 +211,8 @@ describe("refusals", () => {
     await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*it answered 502/);
     standIn.fault = () => ({ hangs: true });
     const before = performance.now();
-    await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*no answer within 0\.3 s/);
-    expect(performance.now() - before).toBeLessThan(3000);
+    await expect(pin("hf://a/b")).rejects.toThrow(/RL6020.*no answer within 1\.5 s/);
+    expect(performance.now() - before).toBeLessThan(60_000);
   });
 
   test("no hub there, an address that is none, an answer that is none", async () => {

@@ -23,7 +23,7 @@ afterEach(async () => {
 
 async function ask(options: PolicyOptions, prompt: string, count = 1, timeoutMs = 500) {
   policy = await startPolicyServer(options);
-  const retry = { firstDelayMs: 5, maxDelayMs: 20, deadlineMs: 3000 };
+  const retry = { firstDelayMs: 5, maxDelayMs: 20, deadlineMs: 60_000 };
   client = new TinkerClient({ baseUrl: policy.url, retry, timeoutMs, sampling: { pauseMs: 5, cautionMs: 5 } });
   const session = await client.createSession();
   const sampler = await session.createSampler({ baseModel: "toy" });

@@ -5,12 +5,13 @@ import fcntl, os, pty, select, struct, sys, termios, time
 script = [line.rstrip("\n").split("\t") for line in sys.stdin if line.strip()]
 pid, terminal = pty.fork()
 if pid == 0:
+    # Here, so that the program finds it so from its beginning.
+    size = struct.pack("HHHH", 40, int(os.environ.get("RLCLI_TEST_COLUMNS", "80")), 0, 0)
+    fcntl.ioctl(0, termios.TIOCSWINSZ, size)
     os.execvp(sys.argv[1], sys.argv[1:])
-size = struct.pack("HHHH", 40, int(os.environ.get("RLCLI_TEST_COLUMNS", "80")), 0, 0)
-fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
 shown = b""
 at = 0
-deadline = time.time() + 60
+deadline = time.time() + 110
 while time.time() < deadline:
     if script and script[0][0].encode() in shown[at:]:
         at += shown[at:].index(script[0][0].encode()) + len(script[0][0].encode())

@@ -59,7 +59,7 @@ describe("one call over several requests", () => {
   beforeEach(async () => {
     server = await new FakeServer().start();
     server.config = { fwdbwd_max_chunk_len: 2 };
-    client = new TinkerClient({ baseUrl: server.url, retry: { firstDelayMs: 1, deadlineMs: 3000 }, timeoutMs: 300 });
+    client = new TinkerClient({ baseUrl: server.url, retry: { firstDelayMs: 1, deadlineMs: 60_000 }, timeoutMs: 5000 });
   });
   afterEach(async () => {
     await client.close();

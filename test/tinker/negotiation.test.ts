@@ -7,7 +7,7 @@ import { FakeServer, faultsOn } from "./fake-server.ts";
 let server: FakeServer;
 let clients: TinkerClient[] = [];
 const connect = (options: Partial<TinkerClientOptions> = {}) => {
-  const client = new TinkerClient({ baseUrl: server.url, retry: { firstDelayMs: 1, deadlineMs: 3000 }, ...options });
+  const client = new TinkerClient({ baseUrl: server.url, retry: { firstDelayMs: 1, deadlineMs: 60_000 }, ...options });
   clients.push(client);
   return client;
 };

@@ -10,7 +10,7 @@ let server: FakeServer;
 let client: TinkerClient;
 beforeEach(async () => {
   server = await new FakeServer().start();
-  client = new TinkerClient({ baseUrl: server.url, apiKey: "tml-key", retry: { firstDelayMs: 1, deadlineMs: 2000 } });
+  client = new TinkerClient({ baseUrl: server.url, apiKey: "tml-key", retry: { firstDelayMs: 1, deadlineMs: 60_000 } });
 });
 afterEach(async () => {
   await client.close();

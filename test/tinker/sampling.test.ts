@@ -5,9 +5,9 @@ import { FakeServer, faultSchedule, faultsOn } from "./fake-server.ts";
 
 let server: FakeServer;
 let client: TinkerClient;
-const QUICK = { firstDelayMs: 1, maxDelayMs: 5, deadlineMs: 3000 };
+const QUICK = { firstDelayMs: 1, maxDelayMs: 5, deadlineMs: 60_000 };
 const connect = (options: Partial<TinkerClientOptions> = {}) =>
-  new TinkerClient({ baseUrl: server.url, retry: QUICK, timeoutMs: 500, sampling: { pauseMs: 30 }, ...options });
+  new TinkerClient({ baseUrl: server.url, retry: QUICK, timeoutMs: 5000, sampling: { pauseMs: 30 }, ...options });
 beforeEach(async () => {
   server = await new FakeServer().start();
   server.script = (prompt, i) => ({ tokens: [prompt.at(-1)! + i, 9] });
@@ -82,7 +82,8 @@ describe("429", () => {
     await sampler.sampleAll([requestOf(1), requestOf(2), requestOf(3)]);
     expect(performance.now() - startedAt).toBeGreaterThan(25);
     const seqs = samples().map((r) => r.body.seq_id as number);
-    expect([...seqs].sort()).toEqual([0, 0, 1, 2].sort());
+    // Over connections of their own they come in any order: one of them came twice.
+    expect([seqs.length, [...new Set(seqs)].sort()]).toEqual([4, [0, 1, 2]]);
     expect(samples().every((r) => r.headers["x-tinker-sampling-backpressure"] === "1")).toBe(true);
   });
   test("obeys Retry-After, and afterwards submits few at a time", async () => {
@@ -124,6 +125,8 @@ test("a server that wants no retries of samples is not given any", async () => {
 });
 
 test("samples survive whatever comes, on schedule", async () => {
+  await client.close();
+  client = connect({ timeoutMs: 500 });
   const sampler = await newSampler();
   server.fault = faultSchedule([
     { path: "/asample", at: 1, fault: { type: "answer", status: 500, body: "Internal Server Error" } },

@@ -36,7 +36,7 @@ beforeAll(async () => {
   await ensure();
 }, 120_000);
 afterAll(async () => {
-  await stopServer(serverFolder, { force: true, timeoutMs: 5000 });
+  await stopServer(serverFolder, { force: true, timeoutMs: 60_000 });
   rmSync(base, { recursive: true, force: true });
 });
 
@@ -84,7 +84,7 @@ async function killServer(): Promise<void> {
   const found = readRuntime(serverFolder);
   if (found.state !== "running") return;
   signalProcess(found.runtime.process, "SIGKILL");
-  await expect.poll(() => readRuntime(serverFolder).state, { timeout: 10_000 }).toBe("died");
+  await expect.poll(() => readRuntime(serverFolder).state, { timeout: 60_000 }).toBe("died");
 }
 
 let whole: { digests: Record<string, string>; losses: ReturnType<typeof losses>; points: readonly string[] };

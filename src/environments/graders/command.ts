@@ -9,6 +9,7 @@
  */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { diagnostic, fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { onceEnded } from "../../process.ts";
 import type { Grade, GradeRequest, Grader } from "../grader.ts";
 import { Pool } from "../pool.ts";
 import { readGrade } from "./answer.ts";
@@ -43,6 +44,7 @@ class GraderProcess {
   #rest = "";
   /** Why it is of no more use. */
   #ended: string | undefined;
+  #hasExited = false;
   #waiting: { resolve(line: string): void; reject(error: unknown): void } | undefined;
 
   constructor(options: CommandOptions) {
@@ -52,7 +54,10 @@ class GraderProcess {
     // A process group of its own, so that what it starts dies with it.
     this.#child = spawn(program, args, { cwd: options.cwd, env: options.env as NodeJS.ProcessEnv, detached: true });
     this.#child.on("error", (error) => this.#end(`cannot be started: ${messageOf(error)}`));
-    this.#child.on("exit", (code, signal) => this.#end(`ended with ${signal ?? `exit code ${code}`}`));
+    this.#child.once("exit", () => {
+      this.#hasExited = true;
+    });
+    onceEnded(this.#child, (code, signal) => this.#end(`ended with ${signal ?? `exit code ${code}`}`));
     this.#child.stdin.on("error", () => {});
     this.#child.stderr.on("data", (chunk: Buffer) => {
       this.#stderr = (this.#stderr + chunk.toString("utf8")).slice(-STDERR_TAIL);
@@ -62,7 +67,7 @@ class GraderProcess {
   }
 
   get isUsable(): boolean {
-    return this.#ended === undefined;
+    return this.#ended === undefined && !this.#hasExited;
   }
 
   async ask({ prompt, completion, row, signal }: GradeRequest): Promise<Grade> {

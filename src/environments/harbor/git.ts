@@ -5,7 +5,7 @@ import { execa } from "execa";
 import { fail } from "../../diagnostic.ts";
 import { digestJson, shortDigest } from "../../digest.ts";
 import { temporaryName } from "../../files.ts";
-import { lockFile } from "../sandbox/filelock.ts";
+import { takeTurn } from "../../turn.ts";
 
 export interface GitTask {
   readonly url: string;
@@ -55,7 +55,7 @@ function checkPath({ path, url }: GitTask): void {
 async function fetchGroup(group: readonly GitTask[], cacheFolder: string, signal: AbortSignal): Promise<void> {
   const { url, commit } = group[0] as GitTask;
   const repository = join(cacheFolder, "harbor", "git", shortDigest(digestJson({ url })));
-  const unlock = await lockFile(`${repository}.lock`, signal);
+  const unlock = await takeTurn(`${repository}.turns`, signal);
   try {
     await checkout(
       repository,

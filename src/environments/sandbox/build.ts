@@ -3,16 +3,19 @@ import { join } from "node:path";
 import type Docker from "dockerode";
 import { withDeadline } from "../../abort.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
+import { takeTurn } from "../../turn.ts";
 import { BuildJournal } from "./building.ts";
 import { contextEntries, contextHash, imageName, tarOf } from "./context.ts";
 import { statusOf, wordsOf } from "./daemon.ts";
-import { lockFile } from "./filelock.ts";
 import { CONTEXT, CREATED, MANAGED } from "./labels.ts";
 import type { ImageOrder } from "./sandbox.ts";
 import type { TreeEntry } from "./tree.ts";
 
 /** Lines of a failed build that are told. */
 const TOLD_LINES = 12;
+const MOST_TRIES = 3;
+/** As the builder says it of an image that it has made itself, by its id. */
+const LAYER_IS_GONE = /no such image: sha256|unknown parent image|layer does not exist/i;
 
 export class ImageStore {
   readonly #docker: Docker;
@@ -60,7 +63,7 @@ export class ImageStore {
 
   async #build(name: string, entries: readonly TreeEntry[], order: ImageOrder): Promise<string> {
     if (await this.#exists(name)) return name;
-    const unlock = await lockFile(join(this.#lockFolder, `${name.replace(/[^a-zA-Z0-9.-]/g, "_")}.lock`), order.signal);
+    const unlock = await takeTurn(join(this.#lockFolder, "turns", name.replace(/[^a-zA-Z0-9.-]/g, "_")), order.signal);
     try {
       if (await this.#exists(name)) return name;
       const before = new Set((await this.#docker.listImages({ all: true })).map(({ Id }) => Id));
@@ -112,10 +115,7 @@ class Build {
   async #run(entries: readonly TreeEntry[], limit: AbortSignal): Promise<void> {
     const { label, timeoutMs, signal } = this.#order;
     try {
-      await this.#try(entries, "1", limit).catch((error: unknown) => {
-        if (!/requires BuildKit/.test(wordsOf(error))) throw error;
-        return this.#try(entries, "2", limit);
-      });
+      await this.#untilItStands(entries, limit);
       await this.#journal.succeeded(this.#docker);
     } catch (error) {
       await this.#journal.sweep(this.#docker);
@@ -126,6 +126,22 @@ class Build {
       const last = this.#lines.slice(-TOLD_LINES).map((line) => `\n  ${line}`);
       const told = last.length > 0 ? ` Its last lines:${last.join("")}` : "";
       fail("RL7302", `The image of ${label} cannot be built: ${why}.${told}`, { cause: error });
+    }
+  }
+
+  /** Of builds with the same beginning one that fails may take away what another stands on: that one begins again. */
+  async #untilItStands(entries: readonly TreeEntry[], limit: AbortSignal): Promise<void> {
+    let version: "1" | "2" = "1";
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#try(entries, version, limit);
+      } catch (error) {
+        const words = wordsOf(error);
+        const isOther = version === "1" && /requires BuildKit/.test(words);
+        if (isOther) version = "2";
+        else if (tries >= MOST_TRIES || limit.aborted || !LAYER_IS_GONE.test(words)) throw error;
+        this.#lines.splice(0);
+      }
     }
   }
 

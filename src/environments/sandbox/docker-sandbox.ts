@@ -20,6 +20,8 @@ const BRIDGE = "bridge";
 const HEALTH_POLL_MS = 250;
 const MIB = 2 ** 20;
 const CLOCK_SKEW_S = 60;
+const DYING_MS = 1000;
+const DYING_POLL_MS = 100;
 
 export interface Started {
   readonly container: Docker.Container;
@@ -106,12 +108,22 @@ export class DockerSandbox implements Sandbox {
     try {
       return await work;
     } catch (error) {
-      if (!(error instanceof RlcliError) || (await this.isAlive().catch(() => true))) throw error;
+      if (!(error instanceof RlcliError) || !(await this.#hasEnded())) throw error;
       const { memoryBytes } = this.#order;
       const why = (await hasRunOutOfMemory(this.#docker, this.#container.id, this.#since))
         ? `its memory of ${memoryBytes / MIB} MiB was used up.`
         : `it was ended from inside or by somebody else. ${this.#hasRunCommands ? messageOf(error) : WHAT_IMAGES_NEED}`;
       return fail("RL7303", `The container ${this.name} is gone: ${why}`, { cause: error });
+    }
+  }
+
+  /** Before its first command it is watched for a moment: its init process outlives what it could not start. */
+  async #hasEnded(): Promise<boolean> {
+    for (let left = this.#hasRunCommands ? 0 : DYING_MS; ; left -= DYING_POLL_MS) {
+      const isAlive = await this.isAlive().catch(() => undefined);
+      if (isAlive === false) return true;
+      if (isAlive === undefined || left <= 0) return false;
+      await sleep(DYING_POLL_MS);
     }
   }
 

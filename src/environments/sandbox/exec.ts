@@ -16,6 +16,7 @@ const API_TIMEOUT_MS = 30_000;
 const KILL_TIMEOUT_MS = 10_000;
 /** After its kill a command's streams end at once, unless a process of another command holds them. */
 const KILLED_GRACE_MS = 500;
+const BEGIN_POLL_MS = 50;
 const KEEP_BYTES = 64 * 1024;
 const TIMED_OUT = 124;
 /** By SIGKILL: of itself, or with its container. */
@@ -128,7 +129,7 @@ class Running {
     try {
       const how = await Promise.race([ended, late, aborted]);
       const hasTimedOut = how === "late" || how === "aborted";
-      if (hasTimedOut) await this.#kill(ended);
+      if (hasTimedOut) await this.#kill(exec, ended);
       if (hasTimedOut) for (const one of this.#streams) one.end();
       signal?.throwIfAborted();
       const [status, kills = 0] = this.#streams[0].values ?? [];
@@ -197,8 +198,19 @@ class Running {
     }
   }
 
+  /** The daemon answers before the command's first process is there: killed before that, it would be missed and live on. */
+  async #begun(exec: Docker.Exec): Promise<void> {
+    for (let left = API_TIMEOUT_MS; left > 0; left -= BEGIN_POLL_MS) {
+      const { Pid, ExitCode } = await this.#api(exec.inspect());
+      if (Pid !== 0 || ExitCode !== null) return;
+      await sleep(BEGIN_POLL_MS);
+    }
+    fail("RL7303", "A command that is to be killed does not begin.");
+  }
+
   /** As the command's own user, who may look at its processes, and as root, who may reach those that changed their user. */
-  async #kill(ended: Promise<unknown>): Promise<void> {
+  async #kill(exec: Docker.Exec, ended: Promise<unknown>): Promise<void> {
+    await this.#begun(exec);
     const users = [...new Set([this.#command.user, "0"])];
     let left = 0;
     try {

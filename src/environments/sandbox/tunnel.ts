@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fail, messageOf } from "../../diagnostic.ts";
+import { onceEnded } from "../../process.ts";
 
 const START_TIMEOUT_MS = 30_000;
 const READY = "rlcli-ready";
@@ -70,10 +71,10 @@ export class Tunnel {
         said = (said + chunk).slice(-500);
       });
       child.on("error", (error) => refuse(messageOf(error)));
-      child.on("exit", (code) => {
+      child.once("exit", () => {
         if (this.#child === child) this.#child = undefined;
-        refuse(said.trim().replace(/\.$/, "") || `exit code ${code}`);
       });
+      onceEnded(child, (code) => refuse(said.trim().replace(/\.$/, "") || `exit code ${code}`));
       child.stdout.on("data", (chunk) => {
         if (!String(chunk).includes(READY)) return;
         clearTimeout(timer);

@@ -1,5 +1,5 @@
 /** Follows a worker from outside: its events as they come, and how it ended, also where it ended without saying so. */
-import { closeSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHeader } from "../../files.ts";
@@ -7,6 +7,8 @@ import { isAlive, processIdentity, signalProcess } from "../../process.ts";
 import type { RunEnd, RunEvent, WorkerStatus } from "../../run-record.ts";
 
 const POLL_MS = 100;
+/** Of an event, in bytes. */
+const LONGEST_LINE = 1 << 16;
 
 export interface AttachOptions {
   /** First Ctrl-C: asks the worker to stop at the end of its step. */
@@ -18,12 +20,21 @@ export interface AttachOptions {
   onEvent(event: RunEvent): void;
 }
 
-/** Size of the event file now, to attach from here on. */
+/** End of the last whole line of the event file now, to attach from here on: what a crash tore off is cut by the next worker. */
 export function eventsOffset(folder: string): number {
+  let fd: number;
   try {
-    return statSync(join(folder, "events.jsonl")).size;
+    fd = openSync(join(folder, "events.jsonl"), "r");
   } catch {
     return 0;
+  }
+  try {
+    const { size } = fstatSync(fd);
+    const bytes = Buffer.alloc(Math.min(size, LONGEST_LINE));
+    const read = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, size - bytes.length));
+    return size - bytes.length + read.lastIndexOf(10) + 1;
+  } finally {
+    closeSync(fd);
   }
 }
 
@@ -38,7 +49,8 @@ export async function attachWorker(folder: string, pid: number, options: AttachO
     for (const event of tail.read()) options.onEvent(event);
     if (!isRunning) return readStatus(folder)?.process.pid === pid ? readStatus(folder)?.end : undefined;
     if (options.kill.aborted) signalProcess(identity, "SIGKILL");
-    else if (options.stop.aborted && !hasAsked) {
+    // Not before it has taken over: until it listens for the signal, that would be its death.
+    else if (options.stop.aborted && !hasAsked && readStatus(folder)?.process.pid === pid) {
       signalProcess(identity, "SIGTERM");
       hasAsked = true;
     }
@@ -69,43 +81,42 @@ export function readStatus(folder: string): WorkerStatus | undefined {
 export class EventTail {
   readonly #path: string;
   #offset: number;
-  #rest = Buffer.alloc(0);
   constructor(path: string, offset: number) {
     this.#path = path;
     this.#offset = offset;
   }
 
+  /** A line that is not whole yet is left for later: it may be cut off as well as go on. */
   read(): readonly RunEvent[] {
+    const text = this.#wholeLines();
+    return text.split("\n").flatMap((line) => {
+      try {
+        const value: unknown = JSON.parse(line);
+        return isHeader(value) ? [] : [value as RunEvent];
+      } catch {
+        // The empty one behind the last newline, or damage.
+        return [];
+      }
+    });
+  }
+
+  #wholeLines(): string {
     let fd: number;
     try {
       // Usually there is nothing new, and this is asked ten times a second for as long as a run takes.
-      if (statSync(this.#path).size <= this.#offset) return [];
+      if (statSync(this.#path).size <= this.#offset) return "";
       fd = openSync(this.#path, "r");
     } catch {
-      return [];
+      return "";
     }
-    const events: RunEvent[] = [];
     try {
-      const chunk = Buffer.alloc(1 << 16);
-      for (;;) {
-        const count = readSync(fd, chunk, 0, chunk.length, this.#offset);
-        if (count === 0) break;
-        this.#offset += count;
-        this.#rest = Buffer.concat([this.#rest, chunk.subarray(0, count)]);
-      }
+      const bytes = Buffer.alloc(Math.max(0, fstatSync(fd).size - this.#offset));
+      const read = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, this.#offset));
+      const end = read.lastIndexOf(10) + 1;
+      this.#offset += end;
+      return read.toString("utf8", 0, end);
     } finally {
       closeSync(fd);
     }
-    for (let end = this.#rest.indexOf(10); end >= 0; end = this.#rest.indexOf(10)) {
-      const line = this.#rest.toString("utf8", 0, end);
-      this.#rest = this.#rest.subarray(end + 1);
-      try {
-        const value: unknown = JSON.parse(line);
-        if (!isHeader(value)) events.push(value as RunEvent);
-      } catch {
-        // A torn line that the worker's restart cut off; what it said comes again.
-      }
-    }
-    return events;
   }
 }

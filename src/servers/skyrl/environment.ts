@@ -5,7 +5,7 @@
  *   recipe.json     what it was made from
  *   complete.json   written last: without it the folder is an interrupted installation, which the next one takes up
  *   install.log     uv's words
- *   start-N.lock    one installer at a time (`../startlock.ts`)
+ *   turn-N.lock     one installer at a time (`turn.ts`)
  *
  * An interrupted installation costs little: uv keeps what it has downloaded in its cache, and installs into the same folder again.
  */
@@ -14,7 +14,7 @@ import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeSync } f
 import { join } from "node:path";
 import { diagnostic, messageOf, RlcliError } from "../../diagnostic.ts";
 import { writeFileWhole } from "../../files.ts";
-import { lockStart } from "../startlock.ts";
+import { takeTurnUnless } from "../../turn.ts";
 import { type EnvironmentRecipe, environmentFolder } from "./recipe.ts";
 import { requireUv } from "./uv.ts";
 
@@ -51,7 +51,7 @@ export async function ensureEnvironment(
   const isDone = () => existsSync(completePath(folder));
   if (!isDone()) {
     onPhase?.("waiting for the Python environment");
-    const release = await lockStart(folder, isDone, signal).catch((error) => refuse(folder, messageOf(error)));
+    const release = await takeTurnUnless(isDone, folder, signal).catch((error) => refuse(folder, messageOf(error)));
     try {
       if (!isDone()) await install(recipe, folder, uv, options);
     } finally {

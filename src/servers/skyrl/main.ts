@@ -4,7 +4,6 @@
  */
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { withDeadline } from "../../abort.ts";
@@ -14,6 +13,7 @@ import { ownIdentity } from "../../process.ts";
 import { Door } from "../door/door.ts";
 import type { ProcessHooks } from "../embedded/main.ts";
 import { RotatingLog } from "../log.ts";
+import { freePort } from "../ports.ts";
 import {
   crashPath,
   RUNTIME_VERSION,
@@ -274,14 +274,4 @@ function failStart({ folder, model }: SkyrlOrder, { code, lines }: EngineEnd): n
     "RL5023",
     `The server of ${model} did not come up (code ${code}). All of its words are in ${join(folder, "log.txt")}; the last errors:${words}`,
   );
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolvePort, reject) => {
-    const server = createServer().on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolvePort(port));
-    });
-  });
 }

@@ -88,7 +88,18 @@ if [ ! -e "$folder/complete.json" ]; then
   } >"$folder/install.log" 2>&1 </dev/null || { tail -n 15 "$folder/install.log" >&2; exit 1; }
   echo '{"formatVersion":1}' >"$folder/complete.json"
 fi
-"$python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1], end="")'
+"$python" -c '
+import random, socket
+# Not one of those that systems hand out themselves, which is somebody else a moment later.
+for port in random.sample(range(20000, 30000), 50) + [0]:
+    s = socket.socket()
+    try:
+        s.bind(("127.0.0.1", port))
+    except OSError:
+        continue
+    print(s.getsockname()[1], end="")
+    break
+'
 `;
   const port = Number(await runThere(options, script));
   if (!Number.isInteger(port) || port <= 0) refuse(options.host, "it did not name a free port");

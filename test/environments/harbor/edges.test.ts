@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkTrial } from "../../../src/environments/harbor/oracle.ts";
 import { loadTask } from "../../../src/environments/harbor/task.ts";
 import { Trial, type TrialDeps } from "../../../src/environments/harbor/trial.ts";
-import { findDocker, HARBOR_FIXTURES, leftovers, NOTHING, openTestHost, type TestHost } from "../../support/docker.ts";
+import { expectNothingLeft, findDocker, HARBOR_FIXTURES, openTestHost, type TestHost } from "../../support/docker.ts";
 
 const docker = await findDocker();
 const signal = new AbortController().signal;
@@ -29,7 +29,7 @@ describe.skipIf(!docker)("edge cases on a Docker daemon (skipped where none runs
   afterAll(async () => {
     await opened.close();
     rmSync(scratch, { recursive: true, force: true });
-    expect(await leftovers(docker!, "edges.test")).toEqual(NOTHING);
+    await expectNothingLeft(docker!, "edges.test");
   });
 
   /** `hello-file` with some files changed; `append` is added to its task.toml. */
@@ -91,7 +91,7 @@ describe.skipIf(!docker)("edge cases on a Docker daemon (skipped where none runs
     const began = performance.now();
     const short = { settings: { ...settings, lifetimeMs: 3000 } };
     await expect(run(folder, "oracle", short)).rejects.toThrow(/RL7303/);
-    expect(performance.now() - began).toBeLessThan(30_000);
+    expect(performance.now() - began).toBeLessThan(55_000);
   });
 
   test("more CPUs than the host has are as many as it has", async () => {
@@ -106,13 +106,20 @@ describe.skipIf(!docker)("edge cases on a Docker daemon (skipped where none runs
     const started = opened.host.start.bind(opened.host);
     opened.host.start = async (...args) => {
       const box = await started(...args);
-      setTimeout(() => docker!.getContainer(box.name).remove({ force: true }), 1500);
+      setTimeout(
+        () =>
+          docker!
+            .getContainer(box.name)
+            .remove({ force: true })
+            .catch(() => {}),
+        1500,
+      );
       return box;
     };
     try {
       const began = performance.now();
       await expect(run(folder)).rejects.toThrow(/RL7303/);
-      expect(performance.now() - began).toBeLessThan(30_000);
+      expect(performance.now() - began).toBeLessThan(55_000);
     } finally {
       opened.host.start = started;
     }
@@ -132,9 +139,13 @@ describe.skipIf(!docker)("edge cases on a Docker daemon (skipped where none runs
       for (let trial = 0; trial < 100; trial += 1) expect((await run(folder)).task).toEqual({ reward: 1 });
       expect(held()).toBeLessThanOrEqual(before.held + 4);
       expect(open()).toBeLessThanOrEqual(before.open + 8);
-      expect(await leftovers(docker!, "edges.test")).toEqual(NOTHING);
+      await expectNothingLeft(docker!, "edges.test");
     },
   );
+
+  /** The server may be a moment from listening yet. */
+  const ASK =
+    'for i in $(seq 50); do [ "$(nc 127.0.0.1 8080)" = alive ] && { echo 1 > /logs/verifier/reward.txt; exit; }; sleep 0.1; done; echo 0 > /logs/verifier/reward.txt';
 
   test.each([
     ["with nohup", "nohup nc -l -p 8080 -e echo alive &"],
@@ -143,9 +154,7 @@ describe.skipIf(!docker)("edge cases on a Docker daemon (skipped where none runs
   ])("a server that was started %s answers the tests", async (name, line) => {
     const folder = task(`server ${name}`.replaceAll(" ", "-"), {
       "solution/solve.sh": script(line),
-      "tests/test.sh": script(
-        '[ "$(nc 127.0.0.1 8080)" = alive ] && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt',
-      ),
+      "tests/test.sh": script(ASK),
     });
     expect((await run(folder)).task).toEqual({ reward: 1 });
   });

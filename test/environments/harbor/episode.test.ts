@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { AgentOrder, EnvironmentOrder } from "../../../src/environment-order.ts";
 import { type Environment, openEnvironment, type Response } from "../../../src/environments/environment.ts";
 import { taskDigest } from "../../../src/environments/harbor/digest.ts";
-import { findDocker, HARBOR_FIXTURES, leftovers, NOTHING } from "../../support/docker.ts";
+import { cacheFolder, expectNothingLeft, findDocker, HARBOR_FIXTURES } from "../../support/docker.ts";
 
 const docker = await findDocker();
 const scratch = mkdtempSync(join(tmpdir(), "harbor-episode-"));
@@ -15,7 +15,7 @@ afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 const AGENT: AgentOrder = {
   tool_format: "auto",
   max_turns: 4,
-  command_timeout_ms: 5000,
+  command_timeout_ms: 30_000,
   max_trajectory_tokens: 4096,
   output_bytes: 400,
   on_limit: "penalty",
@@ -44,7 +44,7 @@ const orderOf = (folder: string, agent: Partial<AgentOrder>): EnvironmentOrder =
       pids: 256,
       network: "task",
       security: "compat",
-      lifetime_ms: 120_000,
+      lifetime_ms: 600_000,
       keep_failed: false,
     },
   },
@@ -56,7 +56,7 @@ const call = (command: string) =>
 const WRITE = call("echo 'Hello, world!' > /app/hello.txt");
 
 describe.skipIf(!docker)("episodes on a Docker daemon (skipped where none runs)", () => {
-  afterAll(async () => expect(await leftovers(docker!, "episodes")).toEqual(NOTHING));
+  afterAll(() => expectNothingLeft(docker!, "episodes"));
 
   /** All responses to answers in turn; `cut` marks one that ended at the limit of tokens. */
   async function play(
@@ -67,7 +67,7 @@ describe.skipIf(!docker)("episodes on a Docker daemon (skipped where none runs)"
   ) {
     const environment: Environment = await openEnvironment(orderOf(folder, agent), {
       folder: scratch,
-      cacheFolder: scratch,
+      cacheFolder,
       env,
     });
     const episode = await environment.open(0, new AbortController().signal);
@@ -153,20 +153,26 @@ describe.skipIf(!docker)("episodes on a Docker daemon (skipped where none runs)"
   });
 
   test("a command that takes too long is killed and told; an agent out of time is judged", async () => {
-    const slow = await play(fixture("hello-file"), { command_timeout_ms: 500 }, [
-      call("echo a; setsid sleep 100"),
+    const slow = await play(fixture("hello-file"), { command_timeout_ms: 3000 }, [
+      call("echo a; setsid sleep 300"),
       WRITE,
       "Done.",
     ]);
     expect(said(slow.responses[0])).toEqual([["tool", { exit_code: 124, timed_out: true, stdout: "a\n", stderr: "" }]]);
     expect(grade(slow.responses[2])).toEqual({ reward: 1, note: "completed" });
-    const late = await play(fixture("hello-file"), { agent_timeout_ms: 1500 }, [WRITE + call("sleep 100")]);
+    const late = await play(fixture("hello-file"), { agent_timeout_ms: 5000, command_timeout_ms: 60_000 }, [
+      WRITE + call("sleep 300"),
+    ]);
     expect(grade(late.responses[0])).toEqual({ reward: 1, note: "agent_timeout" });
   });
 
   test("a command that is killed for memory is told so, and counted", async () => {
     const hog = "x=$(head -c 400000000 /dev/zero | tr '\\0' x)";
-    const { responses } = await play(fixture("hello-file"), {}, [call(hog), WRITE, "Done."]);
+    const { responses } = await play(fixture("hello-file"), { command_timeout_ms: 100_000 }, [
+      call(hog),
+      WRITE,
+      "Done.",
+    ]);
     expect(said(responses[0])).toMatchObject([["tool", { exit_code: 137, out_of_memory: true }]]);
     expect(said(responses[1])).toEqual([["tool", { exit_code: 0, stdout: "", stderr: "" }]]);
     expect(responses[2]).toMatchObject({ reward: 1, metrics: { memory_kills: 1 } });
@@ -215,7 +221,7 @@ describe.skipIf(!docker)("episodes on a Docker daemon (skipped where none runs)"
     cpSync(fixture("hello-file"), folder, { recursive: true });
     writeFileSync(
       join(folder, "tests/test.sh"),
-      '#!/bin/bash\n[ "$(nc 127.0.0.1 8080)" = alive ] && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n',
+      '#!/bin/bash\nfor i in $(seq 50); do [ "$(nc 127.0.0.1 8080)" = alive ] && { echo 1 > /logs/verifier/reward.txt; exit; }; sleep 0.1; done\necho 0 > /logs/verifier/reward.txt\n',
     );
     const { responses } = await play(folder, {}, [call("nc -l -p 8080 -e echo alive &"), "Done."]);
     expect(grade(responses[1])).toEqual({ reward: 1, note: "completed" });
@@ -223,7 +229,7 @@ describe.skipIf(!docker)("episodes on a Docker daemon (skipped where none runs)"
 
   test("tasks that changed since the plan, variables that are missing and a daemon that is not there are told before anything", async () => {
     const order = orderOf(fixture("hello-file"), {});
-    const surroundings = { folder: scratch, cacheFolder: scratch, env: {} };
+    const surroundings = { folder: scratch, cacheFolder, env: {} };
     const harbor = order.harbor!;
     const other = { ...order, harbor: { ...harbor, tasks: [{ ...harbor.tasks[0]!, digest: "sha256:00" as const }] } };
     await expect(openEnvironment(other, surroundings)).rejects.toThrow(/RL7208/);

@@ -7,7 +7,7 @@ import { folderOutput } from "../../../src/environments/harbor/artifacts.ts";
 import { checkTrial } from "../../../src/environments/harbor/oracle.ts";
 import { loadTask } from "../../../src/environments/harbor/task.ts";
 import { Trial, type TrialDeps } from "../../../src/environments/harbor/trial.ts";
-import { findDocker, HARBOR_FIXTURES, leftovers, NOTHING, openTestHost, type TestHost } from "../../support/docker.ts";
+import { expectNothingLeft, findDocker, HARBOR_FIXTURES, openTestHost, type TestHost } from "../../support/docker.ts";
 
 const docker = await findDocker();
 const signal = new AbortController().signal;
@@ -30,7 +30,7 @@ describe.skipIf(!docker)("trials of tasks on a Docker daemon (skipped where none
   afterAll(async () => {
     await opened.close();
     rmSync(scratch, { recursive: true, force: true });
-    expect(await leftovers(docker!, "trial.test")).toEqual(NOTHING);
+    await expectNothingLeft(docker!, "trial.test");
   });
 
   async function run(folder: string, agent: "oracle" | "nop", more: Partial<TrialDeps> = {}) {
@@ -88,7 +88,8 @@ describe.skipIf(!docker)("trials of tasks on a Docker daemon (skipped where none
   test("tests that hang give no verdict, though they wrote a reward, and end in time", async () => {
     const began = performance.now();
     await expect(run(fixture("hanging-tests"), "nop")).rejects.toThrow(/RL7305.*ran longer than 3 s/);
-    expect(performance.now() - began).toBeLessThan(20_000);
+    // They would hang for ten minutes.
+    expect(performance.now() - began).toBeLessThan(100_000);
   });
 
   test("tests without a reward file give no verdict, in their own last words", async () => {
@@ -106,7 +107,7 @@ describe.skipIf(!docker)("trials of tasks on a Docker daemon (skipped where none
       expect(result.status).toBe("rejected");
       expect(String((result as PromiseRejectedResult).reason)).toMatch(/RL7302[\s\S]*42/);
     }
-    expect(await leftovers(docker!, "trial.test")).toMatchObject({ dangling: [] });
+    await expectNothingLeft(docker!, "trial.test");
   });
 
   test("a reward that the agent planted is gone before the tests, also as a folder or a link", async () => {
@@ -152,15 +153,19 @@ describe.skipIf(!docker)("trials of tasks on a Docker daemon (skipped where none
   });
 
   test("a health check that never passes ends the trial; one that passes late does not", async () => {
-    const check = (command: string, retries: number) =>
+    const check = (command: string, retries: number, timeoutSec: number) =>
       changed("hello-file", `health-${retries}`, (read, write) =>
         write(
           "task.toml",
-          `${read("task.toml")}\n[environment.healthcheck]\ncommand = "${command}"\ninterval_sec = 0.1\ntimeout_sec = 1\nretries = ${retries}\n`,
+          `${read("task.toml")}\n[environment.healthcheck]\ncommand = "${command}"\ninterval_sec = 0.1\ntimeout_sec = ${timeoutSec}\nretries = ${retries}\n`,
         ),
       );
-    await expect(run(check("sleep 5", 2), "oracle")).rejects.toThrow(/RL7304.*failed 2 times.*took longer than 1 s/);
-    expect((await run(check("mkdir /tmp/one 2>/dev/null && exit 1; true", 3), "oracle")).task).toEqual({ reward: 1 });
+    await expect(run(check("sleep 60", 2, 1), "oracle")).rejects.toThrow(
+      /RL7304.*failed 2 times.*took longer than 1 s/,
+    );
+    expect((await run(check("mkdir /tmp/one 2>/dev/null && exit 1; true", 3, 30), "oracle")).task).toEqual({
+      reward: 1,
+    });
   });
 
   test("setup of a step that fails is a fault of the environment", async () => {

@@ -8,7 +8,7 @@ import { quoted } from "../../../src/shell.ts";
 import { sshd, startBox } from "./sshd.ts";
 import { FakeSite, python } from "./support.ts";
 
-const SLOW = 60_000;
+const SLOW = 180_000;
 
 async function remoteSite() {
   const box = await startBox({ FAKE_PYTHON: python! });
@@ -43,7 +43,7 @@ describe.skipIf(sshd === undefined || python === undefined)("over ssh (needs ssh
       expect(readdirSync(join(box.data, "python"))).toHaveLength(1);
       expect(existsSync(join(site.root, "data"))).toBe(false);
       expect(site.alive).toHaveLength(1);
-      await stopServer(site.folder, { timeoutMs: 30_000 });
+      await stopServer(site.folder, { timeoutMs: 60_000 });
       expect(site.alive).toEqual([]);
       expect(readRuntime(site.folder).state).toBe("stopped");
     },
@@ -56,11 +56,11 @@ describe.skipIf(sshd === undefined || python === undefined)("over ssh (needs ssh
       const { site, start } = await remoteSite();
       const first = await start();
       process.kill(childOf(first.process.pid), "SIGKILL");
-      await expect.poll(() => site.engines.length, { timeout: 30_000 }).toBe(2);
-      await expect.poll(() => site.alive, { timeout: 30_000 }).toEqual([site.engines[1]]);
+      await expect.poll(() => site.engines.length, { timeout: 60_000 }).toBe(2);
+      await expect.poll(() => site.alive, { timeout: 60_000 }).toEqual([site.engines[1]]);
       expect((await start()).process).toEqual(first.process);
       signalProcess(first.process, "SIGKILL");
-      await expect.poll(() => site.alive, { timeout: 30_000 }).toEqual([]);
+      await expect.poll(() => site.alive, { timeout: 60_000 }).toEqual([]);
     },
     SLOW,
   );

@@ -10,10 +10,10 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir, userInfo } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../../src/servers/ports.ts";
 import { fakeUv } from "./support.ts";
 
 export const sshd = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/opt/homebrew/sbin/sshd"].find((path) =>
@@ -76,8 +76,10 @@ export async function startBox(variables: Readonly<Record<string, string>>): Pro
   const child: ChildProcess = spawn(sshd as string, ["-D", "-f", join(folder, "sshd_config")], { stdio: "ignore" });
   const host = `${userInfo().username}@box`;
   const command = `ssh -F ${join(folder, "ssh_config")}`;
-  for (let tries = 0; tries < 100; tries++) {
-    if (spawnSync("ssh", ["-F", join(folder, "ssh_config"), "-o", "BatchMode=yes", host, "true"]).status === 0) break;
+  const isThere = () =>
+    spawnSync("ssh", ["-F", join(folder, "ssh_config"), "-o", "BatchMode=yes", host, "true"]).status === 0;
+  for (let tries = 0; !isThere(); tries++) {
+    if (tries > 300 || child.exitCode !== null) throw new Error(`sshd does not answer on port ${port}`);
     await sleep(100);
   }
   return {
@@ -89,14 +91,4 @@ export async function startBox(variables: Readonly<Record<string, string>>): Pro
       rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
     },
   };
-}
-
-export function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer().on("error", reject);
-    server.listen(0, "127.0.0.1", () => {
-      const { port } = server.address() as { port: number };
-      server.close(() => resolve(port));
-    });
-  });
 }

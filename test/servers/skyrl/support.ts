@@ -8,6 +8,7 @@ import type { ProjectContext } from "../../../src/kind.ts";
 import { ensureSkyrl, type SkyrlBlock } from "../../../src/kinds/skyrl.ts";
 import { processIdentity, signalProcess } from "../../../src/process.ts";
 import { readRuntime, type ServerRuntime } from "../../../src/servers/runtime.ts";
+import { MARKER } from "../../../src/servers/skyrl/guard.ts";
 
 export const fakeUv = new URL("./fake-uv.mjs", import.meta.url).pathname;
 
@@ -57,7 +58,7 @@ export class FakeSite {
     onTestFinished(async () => {
       const found = readRuntime(this.folder);
       if (found.state === "running") signalProcess(found.runtime.process, "SIGKILL");
-      await vi.waitFor(() => this.alive.length === 0 || Promise.reject(new Error("something is left")), 20_000);
+      await vi.waitFor(() => this.alive.length === 0 || Promise.reject(new Error("something is left")), 60_000);
       vi.unstubAllEnvs();
       rmSync(this.root, { recursive: true, force: true, maxRetries: 5 });
     });
@@ -94,8 +95,19 @@ export class FakeSite {
     return [...this.log.matchAll(/^engine (\d+)$/gm)].map((match) => Number(match[1]));
   }
 
+  /** By the mark that all processes of the server carry: a pid alone may be another's by now. */
+  #isOurs(pid: number): boolean {
+    if (processIdentity(pid) === undefined) return false;
+    if (!existsSync("/proc/self/environ")) return true;
+    try {
+      return readFileSync(`/proc/${pid}/environ`, "utf8").includes(`${MARKER}=${this.folder}\0`);
+    } catch {
+      return false;
+    }
+  }
+
   /** Engines that run. */
   get alive(): readonly number[] {
-    return this.engines.filter((pid) => processIdentity(pid) !== undefined);
+    return this.engines.filter((pid) => this.#isOurs(pid));
   }
 }

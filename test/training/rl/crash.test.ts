@@ -29,7 +29,7 @@ beforeAll(async () => {
   await ensure();
 }, 120_000);
 afterAll(async () => {
-  await stopServer(serverFolder, { force: true, timeoutMs: 5000 });
+  await stopServer(serverFolder, { force: true, timeoutMs: 60_000 });
   rmSync(base, { recursive: true, force: true });
 });
 
@@ -44,7 +44,7 @@ async function killServer(): Promise<void> {
   const found = readRuntime(serverFolder);
   if (found.state !== "running") return;
   signalProcess(found.runtime.process, "SIGKILL");
-  await expect.poll(() => readRuntime(serverFolder).state, { timeout: 10_000 }).toBe("died");
+  await expect.poll(() => readRuntime(serverFolder).state, { timeout: 60_000 }).toBe("died");
 }
 
 const OF_THE_MACHINE = /^(time|memory|rollouts\/reused)/;
@@ -141,8 +141,8 @@ test("what was sampled before the kill is not sampled again", { timeout: 180_000
   const before = await go(folder, whole.points.indexOf("update:sent") + 1);
   const after = await go(folder);
   const played = (of: readonly string[]) => of.filter((point) => point === "rollouts:group").length;
-  // Which points lie before the kill depends on how groups and parts interleave.
-  expect(played(before.points)).toBeGreaterThanOrEqual(3);
+  // Which points lie before the kill depends on how groups and parts interleave; an update is of two groups.
+  expect(played(before.points)).toBeGreaterThanOrEqual(2);
   expect(played(before.points) + played(after.points)).toBe(played(whole.points));
 });
 

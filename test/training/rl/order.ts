@@ -35,7 +35,7 @@ const LETTER: GraderOrder = {
   name: "match",
   weight: 1,
   options: { mode: "regex", pattern: "[a-z]" },
-  timeoutMs: 10_000,
+  timeoutMs: 60_000,
 };
 
 export interface RlOptions extends Omit<Partial<RunOrder<RlSettings>>, "settings" | "dataset" | "rl"> {

@@ -226,7 +226,7 @@ test("a flaky grader's answer is asked for again", async () => {
     path,
     "let calls = 0; export const grade = () => { calls += 1; if (calls % 2 === 1) throw new Error('flaky'); return 1; };",
   );
-  const grader = { type: "module", name: "m", weight: 1, options: { module: path }, timeoutMs: 5000, concurrency: 1 };
+  const grader = { type: "module", name: "m", weight: 1, options: { module: path }, timeoutMs: 60_000, concurrency: 1 };
   const { sampler } = scripted(() => ["a", "b", "c"]);
   const environment = await graded({ environment: { graders: [grader], retries: 2 } });
   const attempts = await playGroup(playerOf(sampler, environment), ORDER);
@@ -240,7 +240,7 @@ test("a module that answers back: one datum while each turn extends the last, to
     path,
     "export const grade = ({ completion, turn, prompt }) => completion.includes('7') ? { reward: 1 / (turn + 1), metrics: { seen: prompt.length } } : { messages: [{ role: 'user', content: 'higher' }] };",
   );
-  const grader = { type: "module", name: "m", weight: 1, options: { module: path }, timeoutMs: 5000, concurrency: 1 };
+  const grader = { type: "module", name: "m", weight: 1, options: { module: path }, timeoutMs: 60_000, concurrency: 1 };
   const environment = await graded({ environment: { graders: [grader], max_turns: 3 } });
   const { sampler, asked } = scripted((_, call) => (call === 1 ? ["5", "7"] : call === 2 ? ["6"] : ["7"]));
   const attempts = (await playGroup(playerOf(sampler, environment), { ...ORDER, count: 2 })) as Rollout[];
@@ -270,7 +270,7 @@ test("no grade by the last turn loses the attempt", async () => {
   const folder = mkdtempSync(join(tmpdir(), "rlcli-turns-"));
   const path = join(folder, "never.js");
   writeFileSync(path, "export const grade = () => ({ messages: [{ role: 'user', content: 'more' }] });");
-  const grader = { type: "module", name: "m", weight: 1, options: { module: path }, timeoutMs: 5000, concurrency: 1 };
+  const grader = { type: "module", name: "m", weight: 1, options: { module: path }, timeoutMs: 60_000, concurrency: 1 };
   const environment = await graded({ environment: { graders: [grader], max_turns: 2 } });
   const { sampler } = scripted(() => ["a"]);
   const [attempt] = await playGroup(playerOf(sampler, environment), { ...ORDER, count: 1 });

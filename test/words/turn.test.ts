@@ -2,23 +2,21 @@ import { readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { ownIdentity } from "../../src/process.ts";
-import { lockStart } from "../../src/servers/startlock.ts";
-import { temporaryFolder } from "./embedded/support.ts";
+import { takeTurn, takeTurnUnless } from "../../src/turn.ts";
+import { temporaryFolder } from "../servers/embedded/support.ts";
 
-const never = () => false;
-
-describe("the start lock", () => {
+describe("a turn", () => {
   test("is held by one at a time", async () => {
     const folder = temporaryFolder();
     let holders = 0;
     let most = 0;
     const work = async () => {
-      const release = await lockStart(folder, never);
+      const release = await takeTurn(folder);
       holders += 1;
       most = Math.max(most, holders);
       await new Promise((resolve) => setTimeout(resolve, 5));
       holders -= 1;
-      release?.();
+      release();
     };
     await Promise.all(Array.from({ length: 8 }, work));
     expect(most).toBe(1);
@@ -28,30 +26,34 @@ describe("the start lock", () => {
   test("of a dead process is taken over, a live one's is not", async () => {
     const folder = temporaryFolder();
     const write = (holder: object) =>
-      writeFileSync(join(folder, "start-7.lock"), JSON.stringify({ holder, isReleased: false }));
+      writeFileSync(join(folder, "turn-7.lock"), JSON.stringify({ holder, isReleased: false }));
     write(ownIdentity());
     let looks = 0;
-    expect(await lockStart(folder, () => ++looks > 3)).toBeUndefined();
+    expect(await takeTurnUnless(() => ++looks > 3, folder)).toBeUndefined();
     write({ ...ownIdentity(), startTime: "another life" });
-    (await lockStart(folder, never))?.();
-    expect(readdirSync(folder)).toEqual(["start-8.lock"]);
+    (await takeTurn(folder))();
+    expect(readdirSync(folder)).toEqual(["turn-8.lock"]);
   });
 
   test("whose maker died before writing it is taken over after a while", async () => {
     const folder = temporaryFolder();
-    const path = join(folder, "start-1.lock");
-    writeFileSync(path, "");
+    const path = join(folder, "turn-1.lock");
+    const write = (ageSeconds: number) => {
+      writeFileSync(path, "");
+      const at = Date.now() / 1000 - ageSeconds;
+      utimesSync(path, at, at);
+    };
+    write(-60);
     let looks = 0;
-    expect(await lockStart(folder, () => ++looks > 3)).toBeUndefined();
-    const old = Date.now() / 1000 - 60;
-    utimesSync(path, old, old);
-    expect(await lockStart(folder, never)).toBeTypeOf("function");
+    expect(await takeTurnUnless(() => ++looks > 3, folder)).toBeUndefined();
+    write(60);
+    expect(await takeTurn(folder)).toBeTypeOf("function");
   });
 
   test("is not waited for once aborted", async () => {
     const folder = temporaryFolder();
-    await lockStart(folder, never);
-    const waiting = lockStart(folder, never, AbortSignal.timeout(20));
+    await takeTurn(folder);
+    const waiting = takeTurn(folder, AbortSignal.timeout(20));
     await expect(waiting).rejects.toThrow();
   });
 });

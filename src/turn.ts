@@ -1,26 +1,31 @@
 /**
- * One starter at a time, across processes, with nothing to clean up after a crash. Lock files are numbered; the highest
+ * One at a time, across processes, with nothing to clean up after a crash. Lock files in a folder are numbered; the highest
  * number counts, and whoever creates the next one holds the lock if nothing higher exists by then. A holder that died or
  * released leaves its file, which is why breaking a dead lock can never remove a live one.
  */
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { writeFileWhole, writeFully } from "../files.ts";
-import { isAlive, ownIdentity, type ProcessIdentity } from "../process.ts";
+import { writeFileWhole, writeFully } from "./files.ts";
+import { isAlive, ownIdentity, type ProcessIdentity } from "./process.ts";
 
 interface LockFile {
   readonly holder: ProcessIdentity;
   readonly isReleased: boolean;
 }
 
-const NAME = /^start-(\d+)\.lock$/;
+const NAME = /^turn-(\d+)\.lock$/;
 const POLL_MS = 50;
 
-/** Waits for the lock; the function returned releases it. `isDone` ends the wait early, with undefined. */
-export async function lockStart(
-  folder: string,
+/** Waits for its turn in a folder; the function returned ends it. */
+export async function takeTurn(folder: string, signal?: AbortSignal): Promise<() => void> {
+  return (await takeTurnUnless(() => false, folder, signal)) as () => void;
+}
+
+/** The same; `isDone` ends the wait early, with undefined: nothing is left to be done. */
+export async function takeTurnUnless(
   isDone: () => boolean,
+  folder: string,
   signal?: AbortSignal,
 ): Promise<(() => void) | undefined> {
   mkdirSync(folder, { recursive: true });
@@ -87,5 +92,5 @@ function numbers(folder: string): readonly number[] {
 }
 
 function nameOf(number: number): string {
-  return `start-${number}.lock`;
+  return `turn-${number}.lock`;
 }
