@@ -6,6 +6,7 @@ export default defineConfig({
     root: new URL("..", import.meta.url).pathname,
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/setup/build.ts"],
+    alias: [{ find: /^fast-check$/, replacement: new URL("setup/fast-check.ts", import.meta.url).pathname }],
     testTimeout: 120_000,
     hookTimeout: 120_000,
     // Of a busy machine; what is polled for is there in milliseconds otherwise.
