@@ -50,5 +50,8 @@ function pass(asked, answer) {
 }
 
 const server = createServer((asked, answer) => (isAboutContainers(asked) ? translate : pass)(asked, answer));
+// As the daemon itself: whoever waits for a command meanwhile finds the connection as it was.
+server.keepAliveTimeout = 0;
+server.requestTimeout = 0;
 server.listen(socket, () => process.stdout.write("ready\n"));
 process.stdin.resume().on("end", () => process.exit());

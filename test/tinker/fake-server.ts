@@ -99,6 +99,8 @@ export class FakeServer {
   /** `port` lets a restarted server come back where it was. */
   async start(port = 0): Promise<this> {
     this.#server = createServer((request, response) => void this.#handle(request, response));
+    // A connection that is closed for want of use in the moment of its use would be another try, and tries are counted.
+    this.#server.keepAliveTimeout = 0;
     await new Promise<void>((done) => this.#server!.listen(port, "127.0.0.1", done));
     this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
     return this;

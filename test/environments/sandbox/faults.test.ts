@@ -42,6 +42,11 @@ class FaultyDaemon {
   readonly rules: { readonly on: RegExp; readonly fault: Fault; left: number }[] = [];
   readonly #server: Server = createServer((asked, answer) => this.#pass(asked, answer));
 
+  constructor() {
+    // As the daemon itself.
+    this.#server.keepAliveTimeout = 0;
+  }
+
   listen(): Promise<void> {
     return new Promise((resolve) => void this.#server.listen(this.path, resolve));
   }
