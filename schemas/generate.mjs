@@ -4,7 +4,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { cliPage } from "./generate/cli-page.mjs";
 import { diagnosticsPage } from "./generate/diagnostics-page.mjs";
-import { environmentPage } from "./generate/environment-page.mjs";
+import { environmentPage, exitCodesPage } from "./generate/topic-pages.mjs";
 import { fieldTable } from "./generate/fields.mjs";
 import { importTypeScript } from "./generate/import.mjs";
 import { jsonPage } from "./generate/json-page.mjs";
@@ -55,6 +55,7 @@ async function generate() {
   files.set("docs/diagnostics.md", diagnosticsPage(CODES));
   const { pageNamed } = await importTypeScript(new URL("src/cli/pages.ts", root));
   files.set("docs/reference/environment.md", environmentPage(pageNamed("environment-variables")));
+  files.set("docs/reference/exit-codes.md", exitCodesPage(pageNamed("exit-codes")));
   const { createProgram, examplesOf } = await importTypeScript(new URL("src/cli/program.ts", root));
   const program = createProgram(async () => {});
   files.set("docs/reference/cli.md", cliPage(program, examplesOf));

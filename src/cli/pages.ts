@@ -64,7 +64,24 @@ const VARIABLES: Page = {
   ],
 };
 
-export const PAGES: readonly Page[] = [ADDRESSES, VARIABLES];
+/** A test holds it against `EXIT`. */
+const EXIT_CODES: Page = {
+  name: "exit-codes",
+  about: "How commands end, for scripts.",
+  rows: [
+    row("0", "Done. `plan --detailed-exitcode`: done, and nothing to change."),
+    row(
+      "1",
+      "Failed, with a diagnostic that says why: a faulty spec, a wrong option, an apply in which something failed or was interrupted, an `eval` whose threshold was not met.",
+    ),
+    row("2", "`plan --detailed-exitcode` only: done, and there are changes."),
+    row("3", "`apply --smoke` only: nothing failed, but not everything could be tried here."),
+    row("70", "A bug in rlcli. The report on stderr names version, command and place; it repeats no values of options."),
+    row("130", "Stopped at once by a second Ctrl-C or SIGTERM."),
+  ],
+};
+
+export const PAGES: readonly Page[] = [ADDRESSES, VARIABLES, EXIT_CODES];
 
 export const pageNamed = (text: string): Page | undefined =>
   PAGES.find(({ name }) => name === text.toLowerCase().replaceAll(" ", "-"));

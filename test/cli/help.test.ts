@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { CommanderError } from "commander";
 import { describe, expect, test } from "vitest";
+import { EXIT } from "../../src/cli/context.ts";
 import { EXAMPLE_PATHS, examplesOf } from "../../src/cli/examples.ts";
 import { helpArguments } from "../../src/cli/help.ts";
 import { type Page, pageNamed } from "../../src/cli/pages.ts";
@@ -190,7 +191,12 @@ describe("help on topics", () => {
     expect([status, said]).toEqual([1, expect.stringContaining("Did you mean `addresses`?")]);
   });
 
-  test.each(["addresses", "environment variables"])("%s is a page, and one for programs", (name) => {
+  test("every exit code is on its page", () => {
+    const listed = pageNamed("exit codes")!.rows.map(({ term }) => Number(term));
+    expect(listed).toEqual(Object.values(EXIT).sort((a, b) => a - b));
+  });
+
+  test.each(["addresses", "environment variables", "exit codes"])("%s is a page, and one for programs", (name) => {
     const { rows } = pageNamed(name) as Page;
     const { stdout } = rlcli("help", ...name.split(" "));
     for (const { term } of rows) expect(stdout).toContain(`  ${term}`);
