@@ -4,13 +4,13 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { cliPage } from "./generate/cli-page.mjs";
 import { diagnosticsPage } from "./generate/diagnostics-page.mjs";
-import { environmentPage, exitCodesPage } from "./generate/topic-pages.mjs";
 import { fieldTable } from "./generate/fields.mjs";
 import { importTypeScript } from "./generate/import.mjs";
 import { jsonPage } from "./generate/json-page.mjs";
 import { messagesOf } from "./generate/protobuf.mjs";
 import { resolvedForm, sourceForm } from "./generate/resolve.mjs";
 import { specPage } from "./generate/spec-page.mjs";
+import { environmentPage, exitCodesPage } from "./generate/topic-pages.mjs";
 import { typesOf } from "./generate/types.mjs";
 import { validatorModule } from "./generate/validator.mjs";
 

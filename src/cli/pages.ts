@@ -76,7 +76,10 @@ const EXIT_CODES: Page = {
     ),
     row("2", "`plan --detailed-exitcode` only: done, and there are changes."),
     row("3", "`apply --smoke` only: nothing failed, but not everything could be tried here."),
-    row("70", "A bug in rlcli. The report on stderr names version, command and place; it repeats no values of options."),
+    row(
+      "70",
+      "A bug in rlcli. The report on stderr names version, command and place; it repeats no values of options.",
+    ),
     row("130", "Stopped at once by a second Ctrl-C or SIGTERM."),
   ],
 };

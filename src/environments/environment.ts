@@ -21,6 +21,8 @@ export interface Environment {
   readonly sandboxes?: SandboxMeter;
   /** The value of the row's tag field, where the environment has one. */
   tagOf(task: number): string | undefined;
+  /** Where tasks have names. */
+  nameOf?(task: number): string | undefined;
   /** Begins an attempt at a task. */
   open(task: number, signal: AbortSignal): Promise<Episode>;
   close(): Promise<void>;

@@ -1,5 +1,5 @@
 /** Reinforcement learning through the real program: train, measure, deploy, roll back, look at answers, judge them anew, finish. */
-import { readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { TestProject, until } from "./project.ts";
@@ -56,6 +56,17 @@ describe("a project of reinforcement learning", () => {
       turns: [{ answer: expect.any(String), tokens: expect.any(Number) }],
     });
     expect(lines(project.ok("rollouts", "eval.held", "--json", "--step", "2"))[0]).toMatchObject({ step: 2 });
+    // As tasks with names are written.
+    const [hash] = readdirSync(join(project.folder, ".rlcli/evals/held"));
+    const attempts = `.rlcli/evals/held/${hash}/attempts.jsonl`;
+    const kept = readFileSync(join(project.folder, attempts), "utf8");
+    project.write(attempts, kept.replace(/"task":(\d+)/g, '"task":$1,"taskName":"sum-$1"'));
+    expect(lines(project.ok("rollouts", "eval.held", "--json", "--task", "sum-1"))[0]).toMatchObject({
+      task: 1,
+      taskName: "sum-1",
+    });
+    expect(project.run(["rollouts", "eval.held", "--task", "sum-x"]).err).toMatch(/no task `sum-x`.*Did you mean/);
+    project.write(attempts, kept);
     const missing = project.run(["rollouts", "agent", "--step", "9"]);
     expect(missing.code).toBe(1);
     expect(missing.err).toContain("It has 1 to 4.");

@@ -20,7 +20,7 @@ interface ExportOptions {
   readonly decode: TrajectoryContext["decode"];
 }
 
-/** Writes a folder for each; one that was lost has its fault instead of a trajectory. */
+/** Writes a folder for each; one that was lost has its fault instead of a reward, and a trajectory as far as it came. */
 export function exportAttempts(
   context: CommandContext,
   found: Attempts,
@@ -33,22 +33,24 @@ export function exportAttempts(
     const agent = join(folder, trial, "agent");
     mkdirSync(agent, { recursive: true });
     writeJson(join(folder, trial, "result.json"), resultOf(found, attempt, trial));
-    if (isLost(attempt)) continue;
     for (const [at, document] of documentsOf(attempt, found, { decode, hasTokens }).entries())
       writeJson(join(agent, trajectoryFile(at)), document);
   }
-  const lost = chosen.filter(isLost).length;
-  if (context.isJson) context.out(`${JSON.stringify({ formatVersion: 1, folder, written: chosen.length, lost })}\n`);
+  const lost = chosen.filter(isLost);
+  const silent = lost.filter(({ turns = [] }) => turns.length === 0).length;
+  if (context.isJson)
+    context.out(`${JSON.stringify({ formatVersion: 1, folder, written: chosen.length, lost: lost.length })}\n`);
   else {
-    const without = lost === 0 ? "" : `, ${lost} of them lost, without a trajectory`;
-    context.out(`${found.title}: ${chosen.length} written to ${to}${without}\n`);
+    const without = silent === 0 ? "" : `, ${silent} of them without a trajectory`;
+    const lostWords = lost.length === 0 ? "" : `, ${lost.length} of them lost${without}`;
+    context.out(`${found.title}: ${chosen.length} written to ${to}${lostWords}\n`);
   }
   return EXIT.done;
 }
 
 /** An attempt's conversations. */
 export function documentsOf(
-  attempt: Rollout,
+  attempt: Attempt,
   { address, generation, step, model, toolFormat, taskNames }: Attempts,
   { decode, hasTokens }: Pick<TrajectoryContext, "decode" | "hasTokens">,
 ): readonly Trajectory[] {
@@ -65,21 +67,21 @@ export function documentsOf(
     },
     ...(toolFormat ? { toolFormat } : {}),
     hasTokens,
-    extra: { address, step, group, index, task, ...(name === undefined ? {} : { task_name: name }) },
+    extra: { address, step, group, index, task, ...(name ? { task_name: name } : {}) },
     decode,
   });
 }
 
 /** `hello-file__000012-0.3`. */
 function trialName({ step, taskNames }: Attempts, { task, group, index }: Attempt): string {
-  const name = (taskNames[task] ?? `task-${task}`).replaceAll(/[^A-Za-z0-9._-]+/g, "-");
+  const name = (taskNames[task] || `task-${task}`).replaceAll(/[^A-Za-z0-9._-]+/g, "-");
   return `${name}__${String(step).padStart(6, "0")}-${group}.${index}`;
 }
 
 /** What Harbor's tools read of a trial beside its trajectory. */
 function resultOf({ model, taskNames, address }: Attempts, attempt: Attempt, trial: string): object {
   const common = {
-    task_name: taskNames[attempt.task] ?? `task-${attempt.task}`,
+    task_name: taskNames[attempt.task] || `task-${attempt.task}`,
     trial_name: trial,
     run_id: address,
     agent_info: { name: "rlcli", version: VERSION, model_info: { name: model, provider: "rlcli" } },

@@ -138,7 +138,7 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
     model,
     modelFolder: await modelFolder(model, open.context),
     ...(toolFormat ? { toolFormat } : {}),
-    taskNames: [],
+    taskNames: namesOf(attempts),
   };
 
   async function placeOf() {
@@ -157,6 +157,14 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
     const step = Number(record?.results.step ?? 0);
     return { title: `${address}, step ${step}`, path: folder ? join(folder, "attempts.jsonl") : "", step };
   }
+}
+
+/** By row, as far as attempts say. */
+function namesOf(attempts: readonly Attempt[]): readonly string[] {
+  const named = attempts.filter(({ taskName }) => taskName !== undefined);
+  const names = Array<string>(named.reduce((most, { task }) => Math.max(most, task + 1), 0)).fill("");
+  for (const { task, taskName } of named) names[task] = taskName as string;
+  return names;
 }
 
 /** Those that are asked for, by place. */
@@ -186,9 +194,9 @@ type Decode = (tokens: Int32Array) => string;
 
 function shownOf(attempt: Attempt, found: Attempts, decode: Decode): ShownAttempt {
   const name = found.taskNames[attempt.task];
-  const named = name === undefined ? {} : { taskName: name };
-  if (isLost(attempt)) return { ...attempt, ...named };
-  const { turns, reference: _, ...rest } = attempt;
+  const named = name ? { taskName: name } : {};
+  const { turns = [], ...others } = attempt;
+  const { reference: _, ...rest } = { reference: undefined, ...others };
   let known = new Int32Array();
   const said = turns.map(({ prompt, tokens, text, stop }) => {
     // Of a later turn only what was added is told; where the prompt is another, all of it.

@@ -33,7 +33,12 @@ export type ShownAttempt = Place &
         readonly note?: string;
         readonly weights: number;
       }
-    | { readonly fault: { readonly code: string; readonly message: string } }
+    | {
+        /** As far as it came. */
+        readonly turns: readonly ShownTurn[];
+        readonly conversations?: readonly (readonly TrajectoryStep[])[];
+        readonly fault: { readonly code: string; readonly message: string };
+      }
   );
 
 interface ViewOptions {
@@ -79,7 +84,12 @@ function attemptLines(attempt: ShownAttempt, options: ViewOptions): readonly str
   const name = style.bold(title);
   if ("fault" in attempt) {
     const { code, message } = attempt.fault;
-    return [`${name}  ${style.red("lost")}`, ...block("fault", `${message} (${code})`, options), ""];
+    return [
+      `${name}  ${style.red("lost")}`,
+      ...saidLines(attempt, options),
+      ...block("fault", `${message} (${code})`, options),
+      "",
+    ];
   }
   const { turns, reward, metrics, note } = attempt;
   const tokens = turns.reduce((sum, turn) => sum + turn.tokens, 0);
@@ -100,7 +110,7 @@ function attemptLines(attempt: ShownAttempt, options: ViewOptions): readonly str
   ];
 }
 
-type Said = Extract<ShownAttempt, { readonly turns: unknown }>;
+type Said = Pick<ShownAttempt, "turns" | "conversations">;
 
 function saidLines({ turns, conversations }: Said, options: ViewOptions): readonly string[] {
   const { style } = options;

@@ -105,6 +105,10 @@ class HarborEnvironment implements Environment {
     return value === undefined ? undefined : String(value);
   }
 
+  nameOf(task: number): string | undefined {
+    return this.#tasks[task]?.name;
+  }
+
   async open(task: number, signal: AbortSignal): Promise<Episode> {
     const found = this.#tasks[task];
     if (!found) throw new RangeError(`no task ${task} of ${this.count}`);

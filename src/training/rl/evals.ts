@@ -35,7 +35,13 @@ export async function playEval(player: Player, order: EvalOrder): Promise<readon
   const groups = Array.from({ length: count }, (_, task): GroupOrder => {
     return { step: 0, group: task, task, count: order.samples };
   });
-  return Promise.all(groups.map((group) => playGroup(player, group)));
+  return Promise.all(
+    groups.map(async (group) => {
+      const taskName = player.environment.nameOf?.(group.task);
+      const attempts = await playGroup(player, group);
+      return taskName === undefined ? attempts : attempts.map((attempt) => ({ ...attempt, taskName }));
+    }),
+  );
 }
 
 export function judgeEval(

@@ -75,9 +75,10 @@ export async function playGroup(player: Player, order: GroupOrder): Promise<read
       if (!("respond" in episode)) return { ...place, fault: episode };
       if (answers === undefined || "code" in answers) return { ...place, fault: answers ?? NO_EPISODE };
       const turn = answers[index] as RolloutTurn;
-      const played = new Attempting(player, order, index, episode).play(turn).then(
-        ({ turns, grade }) => ({ ...place, turns, ...gradeOf(grade), weights: player.weights }),
-        (error) => ({ ...place, fault: lossOf(error) }),
+      const attempting = new Attempting(player, order, index, episode);
+      const played = attempting.play(turn).then(
+        (grade) => ({ ...place, turns: attempting.turns, ...gradeOf(grade), weights: player.weights }),
+        (error) => ({ ...place, fault: lossOf(error), turns: attempting.turns }),
       );
       // Whoever is done makes room at once: others of its group may be waiting for the place that it holds.
       return played.finally(() => close(episode));
@@ -250,6 +251,7 @@ class Attempting {
   readonly #order: GroupOrder;
   readonly #index: number;
   readonly #episode: Episode;
+  readonly #turns: RolloutTurn[] = [];
 
   constructor(player: Player, order: GroupOrder, index: number, episode: Episode) {
     this.#player = player;
@@ -258,21 +260,27 @@ class Attempting {
     this.#episode = episode;
   }
 
-  async play(first: RolloutTurn): Promise<{ turns: readonly RolloutTurn[]; grade: Grade }> {
+  /** Answers so far; of the last one the reply may be missing yet. */
+  get turns(): readonly RolloutTurn[] {
+    return this.#turns;
+  }
+
+  async play(first: RolloutTurn): Promise<Grade> {
     const { maxTurns } = this.#episode;
     const messages = [...this.#episode.messages];
-    const turns: RolloutTurn[] = [];
+    const turns = this.#turns;
     let asked: readonly ChatMessage[] | undefined = this.#episode.messages;
     for (let turn = first; ; ) {
       const isLast = turns.length + 1 >= maxTurns;
+      const answered = { ...turn, ...(asked ? { asked } : {}) };
+      turns.push(answered);
       const response = await this.#episode.respond({ text: turn.text, isWhole: turn.stop === "stop", isLast });
-      turns.push({ ...turn, ...(asked ? { asked } : {}), ...replyOf(response) });
+      turns[turns.length - 1] = { ...answered, ...replyOf(response) };
       asked = "messages" in response && response.isFresh ? response.messages : undefined;
-      if (!("messages" in response)) return { turns, grade: response };
+      if (!("messages" in response)) return response;
       if (isLast) throw new RlcliError(diagnostic("RL7104", `There was no grade after ${maxTurns} answers.`));
       const prompt = this.#next(messages, turn, response);
-      if (!fits(this.#player, prompt, this.#episode))
-        return { turns, grade: await (this.#episode.tooLong as () => Promise<Grade>)() };
+      if (!fits(this.#player, prompt, this.#episode)) return (this.#episode.tooLong as () => Promise<Grade>)();
       turn = await this.#answer(prompt, turns.length);
     }
   }

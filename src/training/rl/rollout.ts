@@ -19,6 +19,8 @@ interface Place {
   readonly index: number;
   /** Row of the task. */
   readonly task: number;
+  /** In evals, where tasks have names; those of a run are in its order. */
+  readonly taskName?: string;
 }
 
 /** An attempt that was graded. */
@@ -36,6 +38,8 @@ export interface Rollout extends Place {
 /** An attempt that was lost to a fault, after all retries. */
 export interface LostRollout extends Place {
   readonly fault: { readonly code: string; readonly message: string };
+  /** What was answered before, where anything was; to look at, never trained on. */
+  readonly turns?: readonly RolloutTurn[];
 }
 
 export type Attempt = Rollout | LostRollout;
@@ -60,7 +64,11 @@ interface RolloutLine extends Omit<Rollout, "turns" | "reference"> {
   readonly reference?: readonly (readonly number[])[];
 }
 
-export type AttemptLine = RolloutLine | LostRollout;
+interface LostLine extends Omit<LostRollout, "turns"> {
+  readonly turns?: readonly TurnLine[];
+}
+
+export type AttemptLine = RolloutLine | LostLine;
 
 /**
  * The lines of some groups. Numbers are written with all their digits, so that what is read is what was sampled. A first turn without
@@ -69,7 +77,7 @@ export type AttemptLine = RolloutLine | LostRollout;
 export function toLines(groups: readonly Attempt[]): readonly AttemptLine[] {
   let asked: { readonly group: number; readonly prompt: Int32Array | undefined } | undefined;
   return groups.map((attempt) => {
-    if (isLost(attempt)) return attempt;
+    if (isLost(attempt)) return lostLine(attempt);
     const { turns, reference, ...rest } = attempt;
     const known = asked?.group === attempt.group ? asked.prompt : undefined;
     const lines = turns.map((turn, at) => turnLine(turn, turns[at - 1], at === 0 ? known : undefined));
@@ -80,6 +88,11 @@ export function toLines(groups: readonly Attempt[]): readonly AttemptLine[] {
       ...(reference ? { reference: reference.map((values) => listOf(values)) } : {}),
     };
   });
+}
+
+/** With its prompt: it may be lost on its own, or be taken out of the file. */
+function lostLine({ turns, ...rest }: LostRollout): LostLine {
+  return turns ? { ...rest, turns: turns.map((turn, at) => turnLine(turn, turns[at - 1], undefined)) } : rest;
 }
 
 function turnLine(
@@ -105,32 +118,17 @@ function listOf(values: Int32Array | Float32Array): readonly number[] {
 
 /** Attempts from their lines, in order. One whose prompt stood on a line that is missing is left out. */
 export function fromLines(lines: readonly AttemptLine[]): readonly Attempt[] {
-  let asked: { readonly prompt: Int32Array; readonly messages?: readonly ChatMessage[] } = { prompt: new Int32Array() };
+  let asked = NOTHING_ASKED;
   let group: number | undefined;
   return lines.flatMap((line): Attempt | [] => {
-    if ("fault" in line) return line;
+    if ("fault" in line) {
+      const { turns, ...rest } = line;
+      return turns ? { ...rest, turns: readTurns(turns, NOTHING_ASKED) } : rest;
+    }
     if (line.group !== group && line.turns[0]?.prompt === undefined) return [];
     group = line.group;
     const { turns: written, reference, ...rest } = line;
-    const turns: RolloutTurn[] = [];
-    for (const { prompt, added, tokens, logprobs, text, stop, asked: own, reply } of written) {
-      const before = turns.at(-1);
-      const beginning = own ?? (before || prompt ? undefined : asked.messages);
-      const whole = prompt
-        ? Int32Array.from(prompt)
-        : before
-          ? Int32Array.from([...joined(before), ...(added ?? [])])
-          : asked.prompt;
-      turns.push({
-        prompt: whole,
-        tokens: Int32Array.from(tokens),
-        logprobs: Float32Array.from(logprobs),
-        text,
-        stop,
-        ...(beginning ? { asked: beginning } : {}),
-        ...(reply ? { reply } : {}),
-      });
-    }
+    const turns = readTurns(written, asked);
     const [first] = turns;
     if (first) asked = { prompt: first.prompt, ...(first.asked ? { messages: first.asked } : {}) };
     return {
@@ -139,6 +137,37 @@ export function fromLines(lines: readonly AttemptLine[]): readonly Attempt[] {
       ...(reference ? { reference: reference.map((values) => Float32Array.from(values)) } : {}),
     };
   });
+}
+
+/** What the attempt before of the same group was asked first. */
+interface Asked {
+  readonly prompt: Int32Array;
+  readonly messages?: readonly ChatMessage[];
+}
+
+const NOTHING_ASKED: Asked = { prompt: new Int32Array() };
+
+function readTurns(written: readonly TurnLine[], before: Asked): readonly RolloutTurn[] {
+  const turns: RolloutTurn[] = [];
+  for (const { prompt, added, tokens, logprobs, text, stop, asked: own, reply } of written) {
+    const last = turns.at(-1);
+    const beginning = own ?? (last || prompt ? undefined : before.messages);
+    const whole = prompt
+      ? Int32Array.from(prompt)
+      : last
+        ? Int32Array.from([...joined(last), ...(added ?? [])])
+        : before.prompt;
+    turns.push({
+      prompt: whole,
+      tokens: Int32Array.from(tokens),
+      logprobs: Float32Array.from(logprobs),
+      text,
+      stop,
+      ...(beginning ? { asked: beginning } : {}),
+      ...(reply ? { reply } : {}),
+    });
+  }
+  return turns;
 }
 
 function joined({ prompt, tokens }: Turn): Int32Array {

@@ -5,7 +5,7 @@
  */
 import type { ChatMessage } from "../../environments/grader.ts";
 import { parseCalls, partThinking, type ToolFormat } from "../../tokens/calls.ts";
-import type { Rollout, RolloutTurn } from "./rollout.ts";
+import { type Attempt, isLost, type RolloutTurn } from "./rollout.ts";
 
 /** All that is written is in 1.7; 1.8 added sound. */
 export const ATIF_VERSION = "ATIF-v1.7";
@@ -85,8 +85,8 @@ export interface TrajectoryContext {
 export const trajectoryFile = (at: number): string => (at === 0 ? "trajectory.json" : `trajectory.cont-${at}.json`);
 
 /** One document for each conversation, in order. */
-export function trajectoriesOf(rollout: Rollout, context: TrajectoryContext): readonly Trajectory[] {
-  const all = conversationsOf(rollout.turns);
+export function trajectoriesOf(rollout: Attempt, context: TrajectoryContext): readonly Trajectory[] {
+  const all = conversationsOf(rollout.turns ?? []);
   return all.map((turns, at) => {
     const steps = stepsOf(turns, context);
     const isLast = at === all.length - 1;
@@ -100,17 +100,21 @@ export function trajectoriesOf(rollout: Rollout, context: TrajectoryContext): re
         total_prompt_tokens: turns.reduce((sum, { prompt }) => sum + prompt.length, 0),
         total_completion_tokens: turns.reduce((sum, { tokens }) => sum + tokens.length, 0),
         total_steps: steps.length,
-        ...(isLast ? { extra: { reward: rollout.reward, ...rollout.metrics } } : {}),
+        ...(isLast && !isLost(rollout) ? { extra: { reward: rollout.reward, ...rollout.metrics } } : {}),
       },
       ...(isLast ? {} : { continued_trajectory_ref: trajectoryFile(at + 1) }),
       extra: {
         ...context.extra,
-        weights_step: rollout.weights,
-        reward: rollout.reward,
-        ...(rollout.note === undefined ? {} : { note: rollout.note }),
+        ...worthOf(rollout),
       },
     };
   });
+}
+
+function worthOf(attempt: Attempt): Readonly<Record<string, unknown>> {
+  if (isLost(attempt)) return { fault: attempt.fault };
+  const { weights, reward, note } = attempt;
+  return { weights_step: weights, reward, ...(note === undefined ? {} : { note }) };
 }
 
 /** Turns of one conversation each: a new one begins where a turn says what it began with. */

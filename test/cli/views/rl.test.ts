@@ -60,7 +60,14 @@ describe("answers", () => {
         { prompt: "No. 你好你好你好你好你好你好你好你好你好你好你好你好", answer: "4\nor so", tokens: 2, stop: "stop" },
       ],
     },
-    { group: 1, index: 0, task: 8, fault: { code: "RL7103", message: "The grader was silent." } },
+    {
+      group: 1,
+      index: 0,
+      task: 8,
+      taskName: "eight",
+      turns: [{ prompt: "And then?", answer: "until here", tokens: 2, stop: "stop" }],
+      fault: { code: "RL7103", message: "The grader was silent." },
+    },
   ];
   const all = [
     { group: 0, index: 3, task: 7, turns: [], reward: 0.25, metrics: {}, weights: 2 },
@@ -82,7 +89,8 @@ describe("answers", () => {
     expect(said).toContain("run.agent, step 3: 3 answers, reward 0.500 (0.25 to 0.75), 1 lost");
     expect(said).toContain("task 7, answer 0.3 reward 0.25 7 tokens, 2 turns, cut");
     expect(said).toContain("note found 4");
-    expect(said).toContain("fault The grader was silent. (RL7103)");
+    expect(said).toContain("task 8 eight, answer 1.0 lost");
+    expect(said).toContain("answer until here fault The grader was silent. (RL7103)");
     expect(said).toContain("1 more: --worst K, --best K, --task I, --lost, --limit N");
   });
 });

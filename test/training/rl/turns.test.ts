@@ -2,13 +2,15 @@
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { diagnostic, RlcliError } from "../../../src/diagnostic.ts";
+import type { EvalOrder } from "../../../src/environment-order.ts";
 import type { Environment, Episode, Response } from "../../../src/environments/environment.ts";
 import { Limit } from "../../../src/environments/limit.ts";
 import type { SampledSequence } from "../../../src/tinker/data.ts";
 import type { SampleRequest, Sampler } from "../../../src/tinker/sampler.ts";
 import { loadRenderer } from "../../../src/tokens/load.ts";
+import { playEval } from "../../../src/training/rl/evals.ts";
 import { type Player, playGroup } from "../../../src/training/rl/play.ts";
-import { isLost, type Rollout } from "../../../src/training/rl/rollout.ts";
+import { fromLines, isLost, type Rollout, toLines } from "../../../src/training/rl/rollout.ts";
 import { segmentsOf } from "../../../src/training/rl/segments.ts";
 
 const renderer = await loadRenderer(fileURLToPath(new URL("../../fixtures/tiny-qwen3", import.meta.url)));
@@ -89,6 +91,46 @@ test("a conversation that would grow too long is graded as the episode says, wit
   expect(prompts.length).toBe(1);
   expect(attempt).toMatchObject({ reward: -0.1, metrics: { "stop/context_overflow": 1 } });
   expect((attempt as Rollout).turns.length).toBe(1);
+});
+
+test("an attempt that is lost keeps what was answered until then, with the answer that could not be judged", async () => {
+  let at = 0;
+  const respond = async () => {
+    at += 1;
+    if (at === 3) throw new RlcliError(diagnostic("RL7303", "The sandbox is gone."));
+    return { messages: question("more") };
+  };
+  const { attempt } = await play([GRADE, GRADE, GRADE, GRADE], { respond });
+  expect(isLost(attempt) && attempt.fault.code).toBe("RL7303");
+  expect(attempt.turns?.map(({ text, reply }) => [text, reply?.[0]?.content])).toEqual([
+    ["ok", "more"],
+    ["ok", "more"],
+    ["ok", undefined],
+  ]);
+  expect(fromLines(JSON.parse(JSON.stringify(toLines([attempt]))))).toEqual([attempt]);
+});
+
+test("attempts of an eval have the names of their tasks, where tasks have names", async () => {
+  const open = async (): Promise<Episode> => ({
+    messages: question("one"),
+    maxTurns: 1,
+    respond: async () => GRADE,
+    close: async () => {},
+  });
+  const environment = { count: 2, tagOf: () => undefined, open, close: async () => {} };
+  const order = { samples: 1 } as EvalOrder;
+  const named = { ...environment, nameOf: (task: number) => ["first", "second"][task] };
+  const namesOf = async (of: Environment) =>
+    (
+      await playEval(
+        playerOf(of, async () => OK),
+        order,
+      )
+    )
+      .flat()
+      .map(({ taskName }) => taskName);
+  expect(await namesOf(named)).toEqual(["first", "second"]);
+  expect(await namesOf(environment)).toEqual([undefined, undefined]);
 });
 
 test("a task that is too long from the start is lost, and nothing is sampled", async () => {

@@ -112,7 +112,12 @@ describe("a rollout in a file", () => {
             metrics: { a: 1 },
             reference: [Float32Array.of(-1, -2)],
           });
-          const group = [whole, lost(1), { ...whole, index: 3, turns: turns.map((t) => ({ ...t, text: "other" })) }];
+          const group = [
+            whole,
+            lost(1),
+            { ...lost(2), turns },
+            { ...whole, index: 3, turns: turns.map((t) => ({ ...t, text: "other" })) },
+          ];
           expect(fromLines(JSON.parse(JSON.stringify(toLines(group))))).toEqual(group);
         },
       ),
@@ -123,9 +128,12 @@ describe("a rollout in a file", () => {
   });
   test("is written with its prompt once a group", () => {
     const lines = toLines([rollout(0, 1), lost(1), rollout(2, 0)]);
-    expect(lines.map((line) => "turns" in line && "prompt" in line.turns[0]!)).toEqual([true, false, false]);
+    expect(lines.map((line) => "prompt" in (line.turns?.[0] ?? {}))).toEqual([true, false, false]);
+    const halfway = { ...lost(1), turns: [turn([1, 2], [3])] };
+    const around = toLines([rollout(0, 1), halfway, rollout(2, 0)]);
+    expect(around.map((line) => "prompt" in (line.turns?.[0] ?? {}))).toEqual([true, true, false]);
     const both = toLines([rollout(0, 1), rollout(0, 1, { group: 1 })]);
-    expect(both.map((line) => "turns" in line && "prompt" in line.turns[0]!)).toEqual([true, true]);
+    expect(both.map((line) => "prompt" in (line.turns?.[0] ?? {}))).toEqual([true, true]);
   });
 });
 
