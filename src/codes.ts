@@ -468,7 +468,8 @@ export const CODES = table({
   },
   RL6023: {
     summary: "Download is not what was announced",
-    explanation: "A downloaded file has another size or digest than the hub or rlcli.lock says. It was thrown away.",
+    explanation:
+      "A downloaded file has another size or digest than the hub, the server or rlcli.lock says. It was thrown away.",
     next: "Try again with `rlcli apply`; if it happens again, the mirror in `HF_ENDPOINT` or a proxy in between changes files.",
   },
   RL6024: {
@@ -477,6 +478,35 @@ export const CODES = table({
     explanation:
       "A `hf://` name is not in rlcli.lock and the hub did not answer, so what it stood for when it was last asked is taken from the cache.",
     next: "Run `rlcli lock --upgrade` later to move the name.",
+  },
+  RL6030: {
+    summary: "Address cannot be read",
+    explanation:
+      "The server at an address that a dataset or an import names did not answer in time, broke off again and again, or answered with an error or with something that cannot be read. What an earlier download got is kept and taken up.",
+    next: "Check the address, the connection and, for `s3://`, `AWS_ENDPOINT_URL`; then run the command again.",
+  },
+  RL6031: {
+    summary: "Address is not open",
+    explanation:
+      "The server refuses to give the file. Web addresses are asked without credentials; `s3://` with those in the environment, or without any.",
+    next: "For `s3://`, set `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and, for a temporary key, `AWS_SESSION_TOKEN`; for the web, use an address that is open.",
+  },
+  RL6032: {
+    summary: "Nothing is at an address",
+    explanation: "The file, the bucket or a key that matches does not exist, or the address is none.",
+    next: "Correct the address: `https://HOST/PATH`, or `s3://BUCKET/KEY`, where the key may hold `*` or end with `/`.",
+  },
+  RL6033: {
+    summary: "Content at an address changed",
+    explanation:
+      "A file is another one than rlcli.lock says, or became another one while it was read: by its length, its ETag or the time of its last change, or by what had been read of it. Nothing is put together from two contents.",
+    next: "Run the command again; where the file is locked, move the lock with `rlcli lock --upgrade` and look at the plan.",
+  },
+  RL6034: {
+    summary: "Settings of S3 cannot be used",
+    explanation:
+      "An environment variable that says how S3 is asked is none that can be used, or one of a pair is missing.",
+    next: "Set `AWS_ACCESS_KEY_ID` with `AWS_SECRET_ACCESS_KEY`, or neither; `AWS_ENDPOINT_URL` is an address such as http://127.0.0.1:9000.",
   },
   RL6101: {
     summary: "Tokenizer cannot be used",

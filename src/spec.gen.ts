@@ -205,7 +205,7 @@ export interface ServerBlock {
  */
 export interface DatasetBlock {
   /**
-   * A file of rows, relative to the spec: JSONL, CSV or Parquet; or `hf://ORG/NAME/CONFIG/SPLIT@REVISION` from the Hugging Face hub. Conversations have one `{"messages": […]}` a row; tasks have the fields that an environment names.
+   * A file of rows, relative to the spec: JSONL, CSV or Parquet; `hf://ORG/NAME/CONFIG/SPLIT@REVISION` from the Hugging Face hub; or `https://…` or `s3://BUCKET/KEY`, where a key with `*` is several files. Conversations have one `{"messages": […]}` a row; tasks have the fields that an environment names.
    */
   readonly source?: string;
   /**
@@ -228,7 +228,7 @@ export interface DatasetBlock {
       | "otel"
       | "alpaca";
     /**
-     * Files, globs or folders, relative to the spec; a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.
+     * Files, globs or folders, relative to the spec, and `https://…` or `s3://BUCKET/KEY` (a key with `*`, or with `/` at its end, is several files); a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.
      *
      * @minItems 1
      */

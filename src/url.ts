@@ -61,3 +61,12 @@ const IS_ADDRESS = /^\s*(?:\S+ @ )?\S*:\/\/\S+\s*$/;
 export function credentialInField(text: string, isWord: boolean): string | undefined {
   return isWord || IS_ADDRESS.test(text) ? credentialIn(text) : undefined;
 }
+
+/** Whether a name stands for something that is read over HTTP: at an address of the web, or in a bucket of S3. */
+export const isRemoteAddress = (text: string): boolean => /^(?:https?|s3):\/\//i.test(text);
+
+/** An address as it may be shown whatever its parameters are called: without user and password, and of the web without query and fragment. */
+export function shownAddress(address: string): string {
+  const open = address.replace(/^([a-z][a-z0-9+.-]*:\/\/)[^/?#\s]*@/i, "$1");
+  return /^https?:/i.test(open) ? open.replace(/[?#][\s\S]*$/, "") : open;
+}

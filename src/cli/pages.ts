@@ -29,6 +29,11 @@ const ADDRESSES: Page = {
     row("builtin:tiny", "The model that rlcli brings along."),
     row("./models/qwen", "A model folder; `owner/name` is a model of the Hugging Face hub."),
     row("hf://owner/name/config/split", "A dataset of the hub, pinned in rlcli.lock; `@revision` after the name."),
+    row("https://host/path", "A file of the web, pinned in rlcli.lock by its length and ETag."),
+    row(
+      "s3://bucket/key",
+      "An object, those that a `*` matches, or with `/` at the end all logs below; pinned in rlcli.lock.",
+    ),
     row("terminal-bench@2.0", "A dataset of Harbor tasks, by name and version."),
   ],
 };
@@ -48,6 +53,10 @@ const VARIABLES: Page = {
     row("HF_TOKEN", "Token for the Hugging Face hub: private datasets, and uploads."),
     row("HF_ENDPOINT", "The hub, or a mirror of it (default: https://huggingface.co)."),
     row("HF_HUB_OFFLINE", "1: the hub is not asked; what is in the cache is used."),
+    row("AWS_ACCESS_KEY_ID", "With AWS_SECRET_ACCESS_KEY: who reads s3:// (default: nobody, for what is open)."),
+    row("AWS_SESSION_TOKEN", "Of a temporary key."),
+    row("AWS_REGION", "Region of the buckets (or AWS_DEFAULT_REGION; default: us-east-1, and what a bucket says)."),
+    row("AWS_ENDPOINT_URL", "Another S3 than Amazon's, such as MinIO (AWS_ENDPOINT_URL_S3 comes first)."),
     row("DOCKER_HOST", "The Docker daemon for sandboxes (default: the local socket)."),
     row("DOCKER_TLS_VERIFY", "Set: a tcp:// daemon is spoken to over TLS."),
     row("DOCKER_CERT_PATH", "Folder with ca.pem, cert.pem and key.pem for that."),

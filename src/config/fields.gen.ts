@@ -852,12 +852,12 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "source",
     "title": "Source file",
-    "description": "A file of rows, relative to the spec: JSONL, CSV or Parquet; or `hf://ORG/NAME/CONFIG/SPLIT@REVISION` from the Hugging Face hub. Conversations have one `{\"messages\": […]}` a row; tasks have the fields that an environment names.",
+    "description": "A file of rows, relative to the spec: JSONL, CSV or Parquet; `hf://ORG/NAME/CONFIG/SPLIT@REVISION` from the Hugging Face hub; or `https://…` or `s3://BUCKET/KEY`, where a key with `*` is several files. Conversations have one `{\"messages\": […]}` a row; tasks have the fields that an environment names.",
     "type": "string",
     "isRequired": false,
     "change": "rule",
     "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
-    "form": "a path, or hf://org/name/config/split",
+    "form": "a path, hf://org/name/config/split, https://… or s3://…",
     "isPath": true,
     "also": [
      "file",
@@ -904,17 +904,20 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "import.from",
     "title": "Files",
-    "description": "Files, globs or folders, relative to the spec; a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.",
+    "description": "Files, globs or folders, relative to the spec, and `https://…` or `s3://BUCKET/KEY` (a key with `*`, or with `/` at its end, is several files); a single one may be written without the list. JSONL, JSON arrays or values one after another, also compressed by gzip.",
     "type": "list",
     "isRequired": true,
     "change": "rule",
     "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
-    "form": "a path or a glob",
+    "form": "a path, a glob or an address",
     "isPath": true,
     "shorthand": "list",
     "examples": [
      [
       "traces/*.jsonl"
+     ],
+     [
+      "s3://logs/2026-11/*.jsonl.gz"
      ]
     ]
    },

@@ -13,7 +13,7 @@ import {
   parallelismDivides,
   portsAreApart,
   scheduleFits,
-  sourcesAreLocal,
+  sourcesAreReadable,
 } from "./rules/values.ts";
 
 /** For every block: they look at which keys are there. */
@@ -32,7 +32,7 @@ const SOUND: readonly BlockRule[] = [
   optimizerHasOrigin,
   groupsFit,
   lossFitsRun,
-  sourcesAreLocal,
+  sourcesAreReadable,
   freeMapsAreJson,
   trainsOnSomething,
   graderIsWhole,

@@ -216,8 +216,9 @@ class HashedSources {
     const sources: DatasetSource[] = [];
     for (const entry of this.#hashes) {
       while (!(await entry.rest.next()).done);
-      const digest = `sha256:${entry.hash.digest("hex")}` as const;
-      sources.push({ ...entry.file, digest, bytes: entry.bytes });
+      const digest = entry.file.identity ?? (`sha256:${entry.hash.digest("hex")}` as const);
+      const { name, path } = entry.file;
+      sources.push({ name, path, digest, bytes: entry.bytes });
     }
     return sources;
   }

@@ -16,8 +16,8 @@ export interface DatasetRequest {
   readonly format: string;
   /** Files or globs. */
   readonly from: readonly string[];
-  /** The files that `from` stands for, where something else found and digested them (a hub); they may not be here yet. */
-  readonly pinned?: readonly DatasetSource[];
+  /** The files that names of `from` stand for, where something else found and digested them (a hub); they may not be here yet. */
+  readonly pinned?: ReadonlyMap<string, readonly DatasetSource[]>;
   /** Where relative names of `from` start. Absolute. */
   readonly baseFolder: string;
   readonly options: ImportOptions;
@@ -29,11 +29,8 @@ export interface DatasetRequest {
   readonly maxErrors?: number;
 }
 
-export interface DatasetSource {
-  /** As named in the spec, or found by its glob. */
-  readonly name: string;
-  /** Absolute. */
-  readonly path: string;
+export interface DatasetSource extends SourceFile {
+  /** Of the content, or of what else it is known by (`identity`). */
   readonly digest: Digest;
   readonly bytes: number;
 }
@@ -81,29 +78,43 @@ function withoutDefault(format: string, options: ImportOptions): ImportOptions {
   return format !== "auto" && dedupe === defaultDedupe(formatNamed(format)) ? rest : options;
 }
 
-/** The files to read. Fails with RL6001 or RL6002. */
+/** The files to read, each once. Fails with RL6001 or RL6002. */
 export async function sourceFiles(
-  { from, baseFolder, pinned }: Pick<DatasetRequest, "from" | "baseFolder" | "pinned">,
+  { from, baseFolder, pinned = NONE_PINNED }: Pick<DatasetRequest, "from" | "baseFolder" | "pinned">,
   place: DiagnosticPlace = {},
-): Promise<readonly SourceFile[]> {
-  return pinned ?? findSources(from, baseFolder, place);
+): Promise<readonly (SourceFile | DatasetSource)[]> {
+  const files = new Map<string, SourceFile | DatasetSource>();
+  for (const name of from)
+    for (const file of pinned.get(name) ?? (await findSources([name], baseFolder, place)))
+      if (!files.has(file.path)) files.set(file.path, file);
+  return [...files.values()];
 }
 
-/** Hashes the sources. Fails with RL6001 or RL6002 where a file is missing or a glob matches nothing. */
+const NONE_PINNED: NonNullable<DatasetRequest["pinned"]> = new Map();
+
+/** Hashes the sources that are not pinned. Fails with RL6001 or RL6002 where a file is missing or a glob matches nothing. */
 export async function datasetIdentity(
   request: DatasetRequest,
   context: IdentityContext = {},
 ): Promise<DatasetIdentity> {
-  if (request.pinned) return { digest: identityDigest(request, request.pinned), sources: request.pinned };
   const digestOf = context.digestFile ?? ((path: string) => digestFile(path, context.signal));
   const sources: DatasetSource[] = [];
-  for (const { name, path } of await sourceFiles(request, context)) {
-    try {
-      sources.push({ name, path, digest: await digestOf(path), bytes: (await stat(path)).size });
-    } catch (error) {
-      context.signal?.throwIfAborted();
-      unreadable(name, error, context);
-    }
+  for (const file of await sourceFiles(request, context)) {
+    if ("digest" in file) sources.push(file);
+    else sources.push(await digested(file, digestOf, context));
   }
   return { digest: identityDigest(request, sources), sources };
+}
+
+async function digested(
+  { name, path }: SourceFile,
+  digestOf: (path: string) => Promise<Digest>,
+  context: IdentityContext,
+): Promise<DatasetSource> {
+  try {
+    return { name, path, digest: await digestOf(path), bytes: (await stat(path)).size };
+  } catch (error) {
+    context.signal?.throwIfAborted();
+    return unreadable(name, error, context);
+  }
 }

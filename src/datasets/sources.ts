@@ -3,17 +3,20 @@ import { type Stats, statSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
 import { fail, messageOf } from "../diagnostic.ts";
+import type { Digest } from "../digest.ts";
 import type { LineSource } from "./convert.ts";
 import type { DiagnosticPlace } from "./identity.ts";
 import { PlainFile } from "./plainfile.ts";
 import type { RejectedRow } from "./row.ts";
-import { fileChunks, tableForm, tableLines } from "./tables.ts";
+import { csvLines, fileChunks, tableForm, tableLines } from "./tables.ts";
 
 export interface SourceFile {
   /** As the user named it, or as the glob found it: relative names stay relative. */
   readonly name: string;
   /** Absolute. */
   readonly path: string;
+  /** What the content is known by other than its digest (an address and its ETag); whoever brought the file saw to it. */
+  readonly identity?: Digest;
 }
 
 /** Named pipes, and what shells make of `<(command)`. */
@@ -163,4 +166,10 @@ export function openSource({ name, path }: SourceFile, options: OpenOptions = {}
     ...(form || !statSync(path).isFile() ? {} : { reopen: () => fileChunks(path, undefined) }),
     ...(form || options.tap || !statSync(path).isFile() ? {} : { openPlain: () => openPlain(name, path) }),
   };
+}
+
+/** The same for what is no file here but comes as chunks, from its beginning whenever it is opened. Parquet needs a file. */
+export function openChunks(name: string, open: () => AsyncIterable<Uint8Array>): LineSource {
+  if (tableForm(name) === "csv") return { name, bytes: csvLines(name, open()) };
+  return { name, bytes: open(), reopen: open };
 }

@@ -20,31 +20,43 @@ export function tableForm(name: string): TableForm | undefined {
   return /\.(parquet|pq)$/i.test(name) ? "parquet" : undefined;
 }
 
-export interface TableSource {
-  readonly name: string;
-  /** Absolute. */
-  readonly path: string;
-  readonly form: TableForm;
-  /** Sees every byte of the file. */
-  readonly tap?: ((chunk: Uint8Array) => void) | undefined;
+interface LineOptions {
   /** Nulls within rows stay. Else they are left out of objects, since a column of structs has all fields in every row. */
   readonly keepsNulls?: boolean | undefined;
   /** Told of rows that cannot be taken; without it they stand as lines that no reader takes for rows. */
   readonly onDamaged?: ((line: number, rejected: RejectedRow) => void) | undefined;
 }
 
+export interface TableSource extends LineOptions {
+  readonly name: string;
+  /** Absolute. */
+  readonly path: string;
+  readonly form: TableForm;
+  /** Sees every byte of the file. */
+  readonly tap?: ((chunk: Uint8Array) => void) | undefined;
+}
+
 /** Lines of JSON are handed on in pieces of about this many characters. */
 const PIECE_LENGTH = 1 << 16;
 
 /** The rows as lines of JSON, in UTF-8. Fails with RL6016, and with what the file system says. */
-export async function* tableLines(source: TableSource): AsyncGenerator<Buffer> {
+export function tableLines(source: TableSource): AsyncGenerator<Buffer> {
+  return linesOf(recordsOf(source), source);
+}
+
+/** The same of CSV that is no file here. */
+export function csvLines(name: string, chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  return linesOf(csvRecords(name, chunks), {});
+}
+
+async function* linesOf(records: AsyncIterable<TableRecord>, options: LineOptions): AsyncGenerator<Buffer> {
   let piece = "";
   let next = 1;
-  for await (const record of recordsOf(source)) {
+  for await (const record of records) {
     // Lines that a record went over, or that were empty.
     piece += "\n".repeat(Math.max(0, record.line - next));
     next = Math.max(next, record.line) + 1;
-    piece += `${lineOf(record, source)}\n`;
+    piece += `${lineOf(record, options)}\n`;
     if (piece.length < PIECE_LENGTH) continue;
     yield Buffer.from(piece);
     piece = "";
@@ -52,7 +64,7 @@ export async function* tableLines(source: TableSource): AsyncGenerator<Buffer> {
   if (piece !== "") yield Buffer.from(piece);
 }
 
-function lineOf(record: TableRecord, { keepsNulls, onDamaged }: TableSource): string {
+function lineOf(record: TableRecord, { keepsNulls, onDamaged }: LineOptions): string {
   if ("value" in record) return JSON.stringify(record.value, keepsNulls ? undefined : withoutNull);
   if (!onDamaged) return record.rejected.reason;
   onDamaged(record.line, record.rejected);

@@ -2,41 +2,21 @@
  * HTTP of a Hugging Face hub or a mirror of it: metadata with a deadline, so that a plan never hangs, and files as streams. The
  * token goes to the hub itself only, never to where it redirects, and into no message.
  */
-import { Agent, type Dispatcher, request } from "undici";
-import { type DiagnosticOptions, fail, messageOf, RlcliError } from "../diagnostic.ts";
-import { Attempts, askedWaitMs, isRetryable } from "../retry.ts";
-import { withoutCredentials } from "../url.ts";
+import { Agent } from "undici";
+import { type DiagnosticOptions, fail } from "../diagnostic.ts";
+import { DEFAULT_TIMES, MOST_SILENT_TRIES, persistently, type RequestTimes } from "../remote/patience.ts";
+import { type Answer, busyRefusal, CONNECT_MS, discard, open, Refusal, rangeStart } from "../remote/request.ts";
 import type { HubSettings } from "./settings.ts";
 
-export interface HubTimes {
-  /** For one answer's head, and for a pause within its body. */
-  readonly answerMs: number;
-  /** For a request with all its tries. */
-  readonly deadlineMs: number;
-  readonly firstPauseMs: number;
-}
-
-const DEFAULT_TIMES: HubTimes = { answerMs: 10_000, deadlineMs: 30_000, firstPauseMs: 500 };
-const CONNECT_MS = 5_000;
-const LONGEST_PAUSE_MS = 10_000;
-/** Tries without an answer after which a plan is told, rather than kept waiting. Downloads go on until the deadline. */
-const MOST_SILENT_TRIES = 3;
-const MOST_REDIRECTS = 5;
 /** Longest answer that is read into memory. */
 const MOST_BYTES = 64 * 2 ** 20;
 
-export interface HubAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: AsyncIterable<Uint8Array>;
-}
-
 export class HubClient {
   readonly settings: HubSettings;
-  readonly #times: HubTimes;
+  readonly #times: RequestTimes;
   readonly #agent: Agent;
 
-  constructor(settings: HubSettings, times: Partial<HubTimes> = {}) {
+  constructor(settings: HubSettings, times: Partial<RequestTimes> = {}) {
     this.settings = settings;
     this.#times = { ...DEFAULT_TIMES, ...times };
     this.#agent = new Agent({ connect: { timeout: CONNECT_MS } });
@@ -101,67 +81,32 @@ export class HubClient {
     });
   }
 
-  /** One request through its redirects. */
-  async #open(path: string, headers: Record<string, string>, signal: AbortSignal): Promise<HubAnswer> {
+  #open(path: string, headers: Record<string, string>, signal: AbortSignal): Promise<Answer> {
     const { endpoint, token } = this.settings;
-    let url = new URL(endpoint + path);
-    const { origin } = url;
-    for (let hop = 0; hop <= MOST_REDIRECTS; hop += 1) {
-      const answer = await request(url, {
-        dispatcher: this.#agent,
-        headersTimeout: this.#times.answerMs,
-        bodyTimeout: this.#times.answerMs,
-        signal,
-        headers: {
-          "user-agent": "rlcli",
-          ...headers,
-          ...(token !== undefined && url.origin === origin ? { authorization: `Bearer ${token}` } : {}),
-        },
-      });
-      const { location } = answer.headers;
-      if (![301, 302, 303, 307, 308].includes(answer.statusCode) || typeof location !== "string")
-        return { status: answer.statusCode, headers: answer.headers, body: answer.body };
-      await discard(answer.body);
-      if (!URL.canParse(location, url.href))
-        throw new Error(`it redirects to \`${withoutCredentials(location)}\`, which is no address`);
-      url = new URL(location, url);
-    }
-    throw new Error(`it redirects more than ${MOST_REDIRECTS} times`);
+    const { origin } = new URL(endpoint);
+    const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    return open(new URL(endpoint + path), {
+      dispatcher: this.#agent,
+      answerMs: this.#times.answerMs,
+      signal,
+      headersFor: (url) => ({ ...headers, ...(url.origin === origin ? authorization : {}) }),
+    });
   }
 
-  /** Tries until the deadline, which every piece of progress moves on. */
-  async #tries<T>(
+  #tries<T>(
     path: string,
     { signal, place }: RequestOptions,
     mostSilentTries: number,
     attempt: (progressed: () => void) => Promise<T | Refusal>,
   ): Promise<T> {
-    const { deadlineMs, firstPauseMs } = this.#times;
-    const attempts = new Attempts({ deadlineMs, firstDelayMs: firstPauseMs, maxDelayMs: LONGEST_PAUSE_MS });
-    let silent = 0;
-    for (;;) {
-      signal.throwIfAborted();
-      let refusal: Refusal;
-      try {
-        const result = await attempt(() => attempts.progressed());
-        if (!(result instanceof Refusal)) return result;
-        refusal = result;
-        silent = 0;
-      } catch (error) {
-        signal.throwIfAborted();
-        if (error instanceof RlcliError || error instanceof TypeError || error instanceof RangeError) throw error;
-        refusal = new Refusal("RL6020", reasonOf(error, this.#times.answerMs), silent + 1 < mostSilentTries);
-        silent += 1;
-      }
-      if (!refusal.isPassing || !(await attempts.again(signal, refusal.afterMs))) {
-        const what = `${this.settings.endpoint}${path}`;
-        fail(refusal.code, refusal.code === "RL6020" ? `${what}: ${refusal.why}.` : refusal.why, place);
-      }
-    }
+    const what = `${this.settings.endpoint}${path}`;
+    const options = { times: this.#times, signal, place, what, unreached: "RL6020", mostSilentTries } as const;
+    return persistently(options, attempt);
   }
 
   /** What an answer of 400 or more means to a user. */
-  async #refused(path: string, { status, headers, body }: HubAnswer): Promise<Refusal> {
+  async #refused(path: string, answer: Answer): Promise<Refusal> {
+    const { status, headers, body } = answer;
     await discard(body);
     const { endpoint, token } = this.settings;
     const id = /^\/(?:api\/)?datasets\/([^/]+\/[^/]+)/.exec(path)?.[1] ?? path;
@@ -179,10 +124,7 @@ export class HubClient {
       const isFile = code === "EntryNotFound" || path.includes("/resolve/");
       return new Refusal("RL6022", `${endpoint} has ${isFile ? `no file ${path}` : what}. Check the name.`, false);
     }
-    const after = askedWaitMs(headers);
-    const said = status === 429 ? "it has had too many requests from here" : `it answered ${status}`;
-    const wait = after === undefined ? "" : ` and asks to wait ${Math.ceil(after / 1000)} s`;
-    return new Refusal("RL6020", `${said}${wait}`, isRetryable(status, headers), after);
+    return busyRefusal("RL6020", answer);
   }
 
   async close(): Promise<void> {
@@ -194,36 +136,4 @@ export interface RequestOptions {
   readonly signal: AbortSignal;
   /** Where diagnostics belong. */
   readonly place?: DiagnosticOptions;
-}
-
-/** Why a try did not succeed. */
-class Refusal {
-  readonly code: "RL6020" | "RL6021" | "RL6022";
-  readonly why: string;
-  /** Whether it may be otherwise in a moment. */
-  readonly isPassing: boolean;
-  readonly afterMs: number | undefined;
-  constructor(code: Refusal["code"], why: string, isPassing: boolean, afterMs?: number) {
-    this.code = code;
-    this.why = why;
-    this.isPassing = isPassing;
-    this.afterMs = afterMs;
-  }
-}
-
-async function discard(body: AsyncIterable<Uint8Array>): Promise<void> {
-  await (body as Dispatcher.ResponseData["body"]).dump().catch(() => {});
-}
-
-function rangeStart({ headers }: HubAnswer): number {
-  return Number(/^bytes (\d+)-/.exec(String(headers["content-range"]))?.[1] ?? Number.NaN);
-}
-
-function reasonOf(error: unknown, answerMs: number): string {
-  const { code } = error as NodeJS.ErrnoException;
-  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT")
-    return `no answer within ${answerMs / 1000} s`;
-  if (code === "UND_ERR_CONNECT_TIMEOUT") return `no connection within ${CONNECT_MS / 1000} s`;
-  if (code === "UND_ERR_SOCKET") return "the connection broke";
-  return messageOf(error) || code || "the connection failed";
 }

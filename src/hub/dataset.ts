@@ -8,8 +8,8 @@ import { type Diagnostic, type DiagnosticOptions, diagnostic, fail, RlcliError }
 import { type Digest, digestJson } from "../digest.ts";
 import { writeFileWhole } from "../files.ts";
 import type { LockEntry } from "../lock.ts";
+import { BlobCache, type Part } from "../remote/cache.ts";
 import { didYouMean } from "../suggest.ts";
-import { BlobCache, type RemoteFile } from "./cache.ts";
 import { HubClient, type RequestOptions } from "./client.ts";
 import { convertedLayout, declaredColumns, type Layout, ownLayout } from "./layout.ts";
 import { isPinnedDataset, type PinnedDataset, type PinnedFile } from "./pinned.ts";
@@ -102,11 +102,26 @@ export class DatasetHub {
     this.requireReachable(pinned);
     let before = 0;
     for (const file of pinned.files) {
-      await this.#blobs.fetch(this.#client, remote(pinned, file), this.#options, (bytes) =>
-        onProgress?.(before + bytes),
+      const { path, digest, bytes } = file;
+      await this.#blobs.fetch(
+        { name: `${path} of ${pinned.id}`, key: digest, content: digest, bytes },
+        (part) => this.#fill(part, fileUrl(pinned.id, pinned.commit, path), bytes),
+        { place: this.#options.place, onProgress: (done) => onProgress?.(before + done) },
       );
-      before += file.bytes;
+      before += bytes;
     }
+  }
+
+  async #fill(part: Part, url: string, bytes: number): Promise<void> {
+    const take = async (start: number, body: AsyncIterable<Uint8Array>): Promise<void> => {
+      if (start === 0) await part.begin();
+      for await (const chunk of body) {
+        await part.append(chunk);
+        if (part.bytes > bytes) return;
+      }
+      if (part.bytes < bytes) throw new Error("the connection ended before the file did");
+    };
+    await this.#client.stream(url, () => part.bytes, take, this.#options);
   }
 
   async close(): Promise<void> {
@@ -274,7 +289,3 @@ function listed(sibling: unknown): ListedFile {
 
 const fileUrl = (id: string, commit: string, path: string): string =>
   `/datasets/${id}/resolve/${commit}/${path.split("/").map(encodeURIComponent).join("/")}`;
-
-function remote({ id, commit }: PinnedDataset, { path, digest, bytes }: PinnedFile): RemoteFile {
-  return { url: fileUrl(id, commit, path), name: `${path} of ${id}`, digest, bytes };
-}

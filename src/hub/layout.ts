@@ -4,6 +4,7 @@
  * follows from none of these is not guessed.
  */
 import { parse as parseYaml } from "yaml";
+import { globPattern } from "../glob.ts";
 
 export interface RepoFile {
   readonly path: string;
@@ -71,7 +72,7 @@ export function ownLayout<F extends RepoFile>(files: readonly F[], readme: strin
     const below = inFolder(files, typeof data_dir === "string" ? data_dir : "");
     const patterns = splitPatterns(data_files);
     for (const [split, pattern] of patterns) {
-      const matches = pathPattern(pattern);
+      const matches = globPattern(pattern.replace(/^\.?\//, ""));
       splits.add(
         config,
         split,
@@ -143,21 +144,6 @@ function splitPatterns(dataFiles: unknown): readonly (readonly [string, string])
     return paths.filter((p) => typeof p === "string").map((p) => [String(split ?? "train"), p] as const);
   });
 }
-
-/** `*` and `?` stay within a folder, `**` does not. */
-function pathPattern(glob: string): RegExp {
-  const body = glob.replace(/^\.?\//, "").replace(/\*\*\/?|\*|\?|\{[^{}]*\}|[.+^$()|\\{}]/g, (part) => {
-    if (part === "**/") return "(?:.*/)?";
-    if (part === "**") return ".*";
-    if (part === "*") return "[^/]*";
-    if (part === "?") return "[^/]";
-    if (part.length > 1) return `(?:${part.slice(1, -1).split(",").map(escaped).join("|")})`;
-    return `\\${part}`;
-  });
-  return new RegExp(`^${body.replaceAll("[!", "[^")}$`);
-}
-
-const escaped = (text: string): string => text.replace(/[.+^$()|\\*?[\]{}]/g, "\\$&");
 
 /** `train-00000-of-00002.parquet`, with any name for a split. */
 const SHARD = /(?:^|\/)([\w.]+)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?\.[^/]*$/;

@@ -23,8 +23,8 @@ import type { SpecAttribute, SpecNode } from "../spec.ts";
 import { listNames } from "../suggest.ts";
 import type { JsonObject, Value } from "../value.ts";
 import { numberAt, ruleOf, stringAt } from "./attributes.ts";
-import { downloadHub, type HubSource, hubNameOf, hubSource, requireReachable } from "./hub.ts";
 import { modelFolder } from "./model.ts";
+import { type MovingSources, movingNames, movingSources } from "./moving.ts";
 import { SMOKE_ROWS } from "./smoke.ts";
 
 export interface DatasetFacts {
@@ -45,13 +45,17 @@ export function datasetsFolder(dataFolder: string): string {
 /**
  * How a block's sources are read: `source: file` is rows of our own form or tasks, without filters. Fails with RL6015 or RL5002.
  */
-export async function requestOf(node: SpecNode, project: ProjectContext, hub?: HubSource): Promise<DatasetRequest> {
+export async function requestOf(
+  node: SpecNode,
+  project: ProjectContext,
+  moving?: MovingSources,
+): Promise<DatasetRequest> {
   const baseFolder = project.folder;
   const source = stringAt(node, "source");
   const hasTasks = stringAt(node, "rows") === "tasks";
+  const pinned = moving ? { pinned: moving.byName } : {};
   if (source !== undefined) {
     const format = hasTasks ? tasksFormat.name : "messages";
-    const pinned = hub ? { pinned: hub.sources } : {};
     const options = { min_messages: 1, ...(project.isSmoke ? { limit: SMOKE_ROWS } : {}) };
     return { format, from: [source], baseFolder, options, isVerbatim: true, ...pinned };
   }
@@ -69,22 +73,23 @@ export async function requestOf(node: SpecNode, project: ProjectContext, hub?: H
     options: importOptions(fields, tokenizerFolder === undefined ? undefined : await tokenizerDigest(tokenizerFolder)),
     ...(tokenizerFolder === undefined ? {} : { tokenizerFolder }),
     ...(maxErrors === undefined ? {} : { maxErrors }),
+    ...pinned,
   };
 }
 
 const TASKS_OF_IMPORT =
   "An import makes conversations to train on, and this dataset is to hold tasks (`rows: tasks`, or an environment uses it). Give the tasks as `source:`, a file of JSONL, CSV or Parquet, or `hf://…`.";
 
-/** The same, with the files of a hub here. `onProgress` is told of downloads. */
+/** The same, with the files of other places here. `onProgress` is told of downloads. */
 export async function readyRequest(
   node: SpecNode,
   project: ProjectContext,
   signal: AbortSignal,
   onProgress: (text: string) => void,
 ): Promise<DatasetRequest> {
-  const hub = await hubSource(node, project, signal);
-  if (hub) await downloadHub(node, project, hub, signal, onProgress);
-  return requestOf(node, project, hub);
+  const moving = await movingSources(node, project, signal);
+  await moving?.download(onProgress);
+  return requestOf(node, project, moving);
 }
 
 /** Tokenizers are loaded late: most plans need none. */
@@ -126,8 +131,8 @@ const listAt = (node: SpecNode, path: string): readonly string[] | undefined =>
 
 async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<Resolved<DatasetFacts>> {
   const cache = new DigestCache(join(project.dataFolder, "cache", `digests-${node.name}.json`));
-  const hub = await hubSource(node, project, signal);
-  const request = await requestOf(node, project, hub);
+  const moving = await movingSources(node, project, signal);
+  const request = await requestOf(node, project, moving);
   const identity = await datasetIdentity(request, {
     signal,
     digestFile: (path) => cache.digest(path, signal),
@@ -136,15 +141,19 @@ async function resolve(node: SpecNode, project: ProjectContext, signal: AbortSig
   });
   if (existsSync(project.dataFolder)) cache.save();
   const isImported = existsSync(manifestPath(datasetsFolder(project.dataFolder), identity.digest));
-  if (hub && !isImported) await requireReachable(node, project, hub, signal);
+  if (moving && !isImported) await moving.requireReachable();
   const isOfTasks = stringAt(node, "rows") === "tasks";
   const isDoubtful = request.isVerbatim === true && !isOfTasks && !isImported;
   const head = isOfTasks || isDoubtful ? await headOf(request, identity.digest, project) : undefined;
-  const { columns } = hub?.pinned ?? {};
+  const { columns } = moving ?? {};
   return {
     facts: { ...identity, ...(isOfTasks && head ? { head } : {}), ...(columns ? { columns } : {}) },
-    inputs: identity.sources.map(({ name, path, digest }) => ({ type: "file", path: hub ? name : path, digest })),
-    diagnostics: [...(hub?.diagnostics ?? []), ...(isDoubtful ? noConversations(node, head, columns) : [])],
+    inputs: identity.sources.map(({ name, path, digest }) => ({
+      type: "file",
+      path: moving?.isMoving(path) ? name : path,
+      digest,
+    })),
+    diagnostics: [...(moving?.diagnostics ?? []), ...(isDoubtful ? noConversations(node, head, columns) : [])],
   };
 }
 
@@ -211,7 +220,7 @@ export const datasetKind: Kind<DatasetFacts, undefined> = {
   name: "dataset",
   removal: "forget",
   ruleOf: (path) => ruleOf("dataset", path),
-  lockedNames: (node) => [hubNameOf(node)].filter((name) => name !== undefined),
+  lockedNames: movingNames,
   resolve,
   async read({ project, record, address }) {
     const isThere = record === undefined || existsSync(manifestPath(datasetsFolder(project.dataFolder), record.hash));

@@ -1,4 +1,4 @@
-/** `source: hf://…`: where datasets of the spec meet hub, lock and cache. */
+/** `source: hf://…`: where datasets of the spec meet hub, lock and cache. Used through `moving.ts`. */
 import type { DatasetSource } from "../datasets/identity.ts";
 import { type Diagnostic, type DiagnosticOptions, fail } from "../diagnostic.ts";
 import type { DatasetHub } from "../hub/dataset.ts";
@@ -57,13 +57,18 @@ export async function downloadHub(
   await withHub(node, project, signal, async (hub) => {
     if (hub.missingBytes(pinned) === 0) return;
     const total = pinned.files.reduce((sum, { bytes }) => sum + bytes, 0);
-    let said = "";
-    await hub.download(pinned, (done) => {
-      const text = `downloading ${megabytes(done)} of ${megabytes(total)} MB`;
-      if (text !== said) onProgress(text);
-      said = text;
-    });
+    await hub.download(pinned, downloadText(total, onProgress));
   });
+}
+
+/** Bytes that are there, told in words whenever those change. */
+export function downloadText(totalBytes: number, onProgress: (text: string) => void): (doneBytes: number) => void {
+  let said = "";
+  return (done) => {
+    const text = `downloading ${megabytes(done)} of ${megabytes(totalBytes)} MB`;
+    if (text !== said) onProgress(text);
+    said = text;
+  };
 }
 
 /** Fails with RL6020 where its files are needed, are not here, and must not be fetched. */

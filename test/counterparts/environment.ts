@@ -32,6 +32,11 @@ const openai = join(cache, `openai-${OPENAI}`);
 /** Python with the official OpenAI client; undefined where that is not wholly installed. */
 export const openaiPython = existsSync(join(openai, "complete")) ? join(openai, "bin/python") : undefined;
 
+const moto = join(cache, "moto-5.2.5");
+
+/** An environment with moto, which stands for AWS; undefined where it is not wholly installed. */
+export const motoFolder = existsSync(join(moto, "complete")) ? moto : undefined;
+
 export interface PythonRun {
   readonly code: number | null;
   readonly stdout: string;

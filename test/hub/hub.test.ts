@@ -4,14 +4,15 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { HubClient, type HubTimes } from "../../src/hub/client.ts";
+import { HubClient } from "../../src/hub/client.ts";
 import { DatasetHub } from "../../src/hub/dataset.ts";
 import type { PinnedDataset } from "../../src/hub/pinned.ts";
 import { parseReference } from "../../src/hub/reference.ts";
 import { hubSettings } from "../../src/hub/settings.ts";
+import type { RequestTimes } from "../../src/remote/patience.ts";
 import { StandInHub, sha256 } from "./stand-in.ts";
 
-const TIMES: HubTimes = { answerMs: 1500, deadlineMs: 4000, firstPauseMs: 10 };
+const TIMES: RequestTimes = { answerMs: 1500, deadlineMs: 4000, firstPauseMs: 10 };
 const ROWS = Buffer.concat([Buffer.from("PAR1"), randomBytes(300_000)]);
 
 let standIn: StandInHub;

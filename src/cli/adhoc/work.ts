@@ -6,6 +6,7 @@ import { fail } from "../../diagnostic.ts";
 import { digestFile, shortDigest } from "../../digest.ts";
 import { shortPath, temporaryName } from "../../files.ts";
 import type { PlanOptions } from "../../plan/file.ts";
+import { isRemoteAddress } from "../../url.ts";
 import { adhocSpec, emittedText, refuseCredentials } from "../adhoc.ts";
 import { applyFresh } from "../commands/apply.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -64,9 +65,10 @@ async function dryRun(context: CommandContext, options: PlanOptions): Promise<Ex
   return planned.isValid ? EXIT.done : EXIT.failed;
 }
 
-/** The absolute path of a dataset file; standard input as a file named by its content, so that the same rows are the same dataset. */
+/** The absolute path of a dataset file, or its address; standard input as a file named by its content, so that the same rows are the same dataset. */
 export async function datasetFile(context: CommandContext, name: string): Promise<string> {
   if (name === "-") return spool(context);
+  if (isRemoteAddress(name)) return name;
   const path = isAbsolute(name) ? name : join(context.cwd, name);
   if (!existsSync(path))
     fail("RL9009", `The dataset ${name} does not exist. Give a JSONL file, or - to read from standard input.`);

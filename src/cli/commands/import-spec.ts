@@ -2,12 +2,13 @@
 import { resolve } from "node:path";
 import type { ImportFields } from "../../datasets/options.ts";
 import { fail } from "../../diagnostic.ts";
+import { isRemoteAddress } from "../../url.ts";
 import { blockOf } from "../adhoc/work.ts";
-import { absoluteModel, emittedText } from "../adhoc.ts";
+import { absoluteModel, emittedText, refuseCredentials } from "../adhoc.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import type { ImportFlags } from "./import.ts";
 
-/** Fails with RL9003 for standard input. */
+/** Fails with RL9003 for standard input, and with RL1308 for an address with a secret in it. */
 export function emitDataset(
   context: CommandContext,
   files: readonly string[],
@@ -15,9 +16,10 @@ export function emitDataset(
   { model, ...fields }: ImportFields,
 ): ExitCode {
   if (files.includes("-")) fail("RL9003", "A spec cannot read standard input: name files for --emit-spec.");
+  refuseCredentials(files);
   const block = blockOf({
     format: flags.format,
-    from: files.map((file) => resolve(context.cwd, file)),
+    from: files.map((file) => (isRemoteAddress(file) ? file : resolve(context.cwd, file))),
     ...fields,
     model: model === undefined ? undefined : absoluteModel(context, model),
     strict: flags.strict,

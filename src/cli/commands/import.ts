@@ -13,13 +13,14 @@ import { noRows } from "../../datasets/dataset.ts";
 import { DropFile } from "../../datasets/dropfile.ts";
 import { type ImportFields, importOptions, optionFault } from "../../datasets/options.ts";
 import { formatNamed } from "../../datasets/registry.ts";
-import { findSources, openSource } from "../../datasets/sources.ts";
 import { RowStatistics } from "../../datasets/statistics.ts";
 import { type ImportStatistics, importWarnings, Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { replaceable, roomIn, temporaryName } from "../../files.ts";
+import { shownAddress } from "../../url.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { renderImport, renderRowStatistics } from "../views/import.ts";
+import { ImportSources } from "./import-sources.ts";
 
 export interface ImportFlags {
   readonly format: string;
@@ -62,12 +63,14 @@ export async function importRows(
     return emitDataset(context, files, flags, fieldsOf(context, flags));
   }
   const dropped = flags.dropped === undefined ? undefined : new DropFile(resolve(context.cwd, flags.dropped));
+  const sources = new ImportSources(context);
   try {
-    const code = await importWith(context, files, flags, dropped);
+    const code = await importWith(context, files, flags, { dropped, sources: await sources.open(files) });
     if (code === EXIT.done) dropped?.finish();
     return code;
   } finally {
     dropped?.close();
+    await sources.close();
   }
 }
 
@@ -75,12 +78,11 @@ async function importWith(
   context: CommandContext,
   files: readonly string[],
   flags: ImportFlags,
-  dropped: DropFile | undefined,
+  { dropped, sources }: { readonly dropped: DropFile | undefined; readonly sources: readonly LineSource[] },
 ): Promise<ExitCode> {
   const request = { ...(await requestOf(context, flags)), reportsAll: dropped !== undefined };
   const tally = new Tally(dropped && ((line) => dropped.add(line)));
   const statistics = flags.stats ? new RowStatistics() : undefined;
-  const sources = await openSources(context, files);
   const rows = (): AsyncGenerator<Buffer> => watched(convert(sources, request, tally), statistics);
   if (flags.output === "-") {
     // Whoever read our output has seen enough: that is no failure, and nobody is left to be told numbers.
@@ -102,7 +104,7 @@ async function importWith(
     }
   }
   const counts = tally.statistics();
-  if (counts.rows === 0) fail("RL6004", noRows(files, counts));
+  if (counts.rows === 0) fail("RL6004", noRows(files.map(shownAddress), counts));
   showStatistics(
     context,
     flags,
@@ -189,16 +191,6 @@ async function* watched(rows: AsyncIterable<Buffer>, statistics: RowStatistics |
     statistics?.add(lines);
     yield lines;
   }
-}
-
-async function openSources(context: CommandContext, files: readonly string[]): Promise<LineSource[]> {
-  const sources: LineSource[] = [];
-  for (const file of files) {
-    if (file !== "-") sources.push(...(await findSources([file], context.cwd)).map((found) => openSource(found)));
-    else if (process.stdin.isTTY) fail("RL9003", "`-` reads from standard input, and nothing is piped in.");
-    else sources.push({ name: "<stdin>", bytes: process.stdin });
-  }
-  return sources;
 }
 
 /** False if the reader went away. Waits for a slow reader instead of filling the memory. */

@@ -58,7 +58,7 @@ function namingNodes(open: OpenProject, target: Address | undefined): NamingNode
   });
   const naming = found.filter(({ names }) => names.length > 0);
   if (target !== undefined && !naming.some(({ isTarget }) => isTarget))
-    fail("RL9009", `${target} names nothing that moves: only what is on a hub is locked.`);
+    fail("RL9009", `${target} names nothing that moves: only what is on a hub or at an address is locked.`);
   return naming;
 }
 

@@ -10,6 +10,7 @@ import { serverFolder } from "../../kinds/connect.ts";
 import { datasetsFolder } from "../../kinds/dataset.ts";
 import { environmentOrder } from "../../kinds/environment.ts";
 import { localFolder } from "../../kinds/model.ts";
+import { movingNames, movingSources } from "../../kinds/moving.ts";
 import { leftOut, smokeSpec } from "../../kinds/smoke.ts";
 import { renderPrompts, renderRows } from "../../kinds/smoke-render.ts";
 import type { PlanOptions } from "../../plan/file.ts";
@@ -92,24 +93,21 @@ async function trySmall(
   return notExercised.length > 0 ? EXIT.incomplete : EXIT.done;
 }
 
-/** Datasets of a hub that are not in the cache. */
+/** Datasets whose files are elsewhere, and out of reach. */
 async function unreachable(
   { spec }: OpenProject & { spec: Spec },
   project: OpenProject["context"],
 ): Promise<ReadonlyMap<Address, string>> {
   const missing = new Map<Address, string>();
   for (const node of spec.nodes.values()) {
-    const source = node.kind === "dataset" ? node.attributes.get("source")?.value : undefined;
-    if (typeof source !== "string" || !source.startsWith("hf:")) continue;
+    const names = node.kind === "dataset" ? movingNames(node) : [];
+    if (names.length === 0) continue;
     try {
-      const { hubSource, requireReachable } = await import("../../kinds/hub.ts");
-      const signal = AbortSignal.timeout(RESOLVE_TIMEOUT_MS);
-      const hub = await hubSource(node, project, signal);
-      // Offline, what would have to be fetched is out of reach.
-      if (hub) await requireReachable(node, project, hub, signal);
+      const moving = await movingSources(node, project, AbortSignal.timeout(RESOLVE_TIMEOUT_MS));
+      await moving?.requireReachable();
     } catch (error) {
-      if (!(error instanceof RlcliError)) throw error;
-      missing.set(node.address, `${source} is not in the cache`);
+      if (!(error instanceof RlcliError) && (error as Error).name !== "TimeoutError") throw error;
+      missing.set(node.address, `${names.join(", ")} is not in the cache`);
     }
   }
   return missing;

@@ -25,7 +25,10 @@ const registerImport: Register = (program, run) => {
     .command("import")
     .summary("turn other logs into rows to train on")
     .description("Reads chat logs and writes one row of messages a line. Statistics go to standard error.")
-    .argument("<files...>", "files, globs or folders, - for standard input; also compressed by gzip")
+    .argument(
+      "<files...>",
+      "files, globs or folders, https:// and s3:// addresses, - for standard input; also compressed by gzip",
+    )
     .addOption(
       new Option("-f, --format <format>", "form of the logs; auto looks").choices(FORMAT_NAMES).default("auto"),
     )

@@ -72,7 +72,7 @@ const registerLock: Register = (program, run) => {
   bindSpecOptions(program.command("lock"))
     .summary("pin what moving names stand for")
     .description(
-      "Writes rlcli.lock: the commit and the files that each name on a hub (hf://…) stands for. Commit it with the spec. Adds what is missing and leaves out what nothing needs; with --upgrade, asks again.",
+      "Writes rlcli.lock: the files that each name on a hub (hf://…) or at an address (https://…, s3://…) stands for. Commit it with the spec. Adds what is missing and leaves out what nothing needs; with --upgrade, asks again.",
     )
     .argument("[address]", "with --upgrade: only this block, for example dataset.gsm8k")
     .option("--upgrade", "move names to what they stand for now")

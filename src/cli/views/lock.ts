@@ -1,4 +1,5 @@
 /** What `rlcli lock` did, for people. */
+import { digestJson, shortDigest } from "../../digest.ts";
 import type { LockEntry } from "../../lock.ts";
 import type { Style } from "./style.ts";
 import { bytes } from "./units.ts";
@@ -15,18 +16,20 @@ export function renderLock(changes: readonly LockChange[], count: number, style:
   const lines = changes.map(({ name, before, after }) => {
     if (!after) return `${style.red("-")} ${name}  nothing needs it any more\n`;
     if (!before) return `${style.green("+")} ${name}  ${describe(after)}\n`;
-    const moved = [before, after].map(commitOf);
+    const moved = [before, after].map(stateOf);
     return `${style.yellow("~")} ${name}  ${moved[0] === moved[1] ? describe(after) : moved.join(" → ")}\n`;
   });
   return `${lines.join("")}\nrlcli.lock holds ${names(count)}. Commit it with the spec.\n`;
 }
 
 const names = (count: number): string => `${count} ${count === 1 ? "name" : "names"}`;
-const commitOf = ({ commit }: LockEntry): string => String(commit ?? "?").slice(0, 12);
+/** The commit; of files at addresses, what tells one state of them from another. */
+const stateOf = ({ commit, files }: LockEntry): string =>
+  typeof commit === "string" ? commit.slice(0, 12) : shortDigest(digestJson(files ?? null));
 
 function describe(entry: LockEntry): string {
   const { files } = entry;
-  if (!Array.isArray(files)) return commitOf(entry);
+  if (!Array.isArray(files)) return stateOf(entry);
   const size = (files as { bytes: number }[]).reduce((sum, file) => sum + file.bytes, 0);
-  return `${commitOf(entry)}, ${files.length} ${files.length === 1 ? "file" : "files"}, ${bytes(size)}`;
+  return `${stateOf(entry)}, ${files.length} ${files.length === 1 ? "file" : "files"}, ${bytes(size)}`;
 }

@@ -97,6 +97,9 @@ function wayOut(path: string): string {
       return "Keep it in `~/.netrc`, where uv and git look for it.";
     case "registry":
       return "Download the file and name its path.";
+    case "source":
+    case "import":
+      return "Leave it out: objects are read as `s3://BUCKET/KEY` with the key in AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, and by hand `rlcli import ADDRESS -o rows.jsonl` takes a signed address and stores nothing of it.";
     default:
       return "Leave it out: a key goes into `api_key: ${secret.NAME}`, or into the program that listens there.";
   }

@@ -2,6 +2,7 @@
 
 import { addressOf } from "../../address.ts";
 import { listNames } from "../../suggest.ts";
+import { isRemoteAddress } from "../../url.ts";
 import type { Block } from "../blocks.ts";
 import { type BlockName, blockInfo } from "../fields.ts";
 import { child, descend, type Tree, textOf } from "../tree.ts";
@@ -146,22 +147,22 @@ export function lossFitsRun(block: Block, context: RuleContext): void {
   context.reporter.at(block, "loss", "RL1204", detail);
 }
 
-/** Sources that a later version reads. */
-export function sourcesAreLocal(block: Block, context: RuleContext): void {
+/** Files, what is at addresses that are read here, and for `source` datasets of a hub. */
+export function sourcesAreReadable(block: Block, context: RuleContext): void {
   if (block.kind !== "dataset") return;
-  const remote = (text: string | undefined): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text ?? "");
+  const isForeign = (text = ""): boolean => /^[a-z][a-z0-9+.-]*:\/\//i.test(text) && !isRemoteAddress(text);
   const report = (path: string): void =>
     context.reporter.at(
       block,
       path,
       "RL1110",
-      "This version reads local files, and datasets of the Hugging Face hub as `hf://org/name/config/split`. Download the data and name the file.",
+      "This version reads files, addresses of the web (`https://…`) and of S3 (`s3://BUCKET/KEY`), and for `source` datasets of the Hugging Face hub (`hf://org/name/config/split`). Download the data and name the file.",
     );
   const source = textOf(child(block.tree, "source"));
-  if (remote(source) && !source?.startsWith("hf://")) report("source");
+  if (isForeign(source) && !source?.startsWith("hf://")) report("source");
   const from = descend(block.tree, "import.from");
   if (from?.type === "list")
-    for (const [i, item] of from.items.entries()) if (remote(textOf(item))) report(`import.from.${i}`);
+    for (const [i, item] of from.items.entries()) if (isForeign(textOf(item))) report(`import.from.${i}`);
 }
 
 /** Free maps are handed on as JSON, which has no infinities. */

@@ -1,23 +1,23 @@
 /**
- * Files of hubs, by the digest of their content: shared by projects, safe to delete. A file that is there is whole and was checked;
- * what a broken download left is taken up by the next one.
+ * Files of other places, by the digest of their content or of what else they are known by: shared by projects, safe to delete. A
+ * file that is there is whole and was checked; what a broken download left is taken up by the next one.
  */
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, type Hash, randomBytes } from "node:crypto";
 import { createReadStream, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { basename, join } from "node:path";
-import { fail, messageOf } from "../diagnostic.ts";
+import { type DiagnosticOptions, fail, messageOf, RlcliError } from "../diagnostic.ts";
 import { type Digest, digestBytes } from "../digest.ts";
 import { syncFolder, writeFileWhole } from "../files.ts";
 import { processIdentity } from "../process.ts";
-import type { HubClient, RequestOptions } from "./client.ts";
 
-export interface RemoteFile {
-  /** Below the endpoint. */
-  readonly url: string;
+export interface CachedFile {
   /** For messages. */
   readonly name: string;
-  readonly digest: Digest;
+  /** What it is kept by. */
+  readonly key: Digest;
+  /** Of its content, where that was announced. */
+  readonly content?: Digest | undefined;
   readonly bytes: number;
 }
 
@@ -45,63 +45,46 @@ export class BlobCache {
   }
 
   /**
-   * Downloads a file unless it is there. `onProgress` is told the bytes that are there. Fails with RL6020 to RL6022 (the hub),
-   * RL6023 (other content than announced) or RL6006 (the cache cannot be written).
+   * Has a file downloaded by `fill` unless it is there: `fill` appends to the part what is missing of it, which may have a
+   * beginning from an earlier time. Fails as `fill` does, with RL6023 (other content than announced) or RL6006 (the cache
+   * cannot be written).
    */
   async fetch(
-    client: HubClient,
-    file: RemoteFile,
-    options: RequestOptions,
-    onProgress?: (bytes: number) => void,
+    file: CachedFile,
+    fill: (part: Part) => Promise<void>,
+    { place, onProgress }: FetchOptions = {},
   ): Promise<void> {
-    if (this.has(file.digest)) return;
-    const part = await this.#openPart(file.digest);
+    if (this.has(file.key)) return;
+    const part = await this.#openPart(file.key);
+    part.onAppend = (append) => this.#writingAsync(append);
+    part.onProgress = onProgress;
     try {
-      await client.stream(
-        file.url,
-        () => part.bytes,
-        (start, body) => this.#take(part, file, start, body, onProgress),
-        options,
-      );
+      await fill(part);
       await part.close();
-      this.#check(part, file, options);
-      this.#writing(() => renameSync(part.path, this.path(file.digest)));
+      this.#check(part, file, place);
+      this.#writing(() => renameSync(part.path, this.path(file.key)));
       syncFolder(this.#folder);
     } catch (error) {
       await part.close();
-      this.#leave(part, file.digest);
+      this.#leave(part, file.key, error);
       throw error;
     }
   }
 
-  async #take(
-    part: Part,
-    file: RemoteFile,
-    start: number,
-    body: AsyncIterable<Uint8Array>,
-    onProgress?: (bytes: number) => void,
-  ): Promise<void> {
-    if (start === 0) await part.begin();
-    for await (const chunk of body) {
-      await this.#writingAsync(() => part.append(chunk));
-      onProgress?.(part.bytes);
-      if (part.bytes > file.bytes) return;
-    }
-    if (part.bytes < file.bytes) throw new Error("the connection ended before the file did");
-  }
-
-  #check(part: Part, { name, digest, bytes }: RemoteFile, { place }: RequestOptions): void {
-    if (part.bytes === bytes && part.digest() === digest) return;
+  #check(part: Part, { name, content, bytes }: CachedFile, place: DiagnosticOptions | undefined): void {
+    if (part.bytes === bytes && (content === undefined || part.digest() === content)) return;
     rmSync(part.path, { force: true });
     const what =
       part.bytes === bytes ? "its content has another digest" : `it has ${part.bytes} bytes instead of ${bytes}`;
-    fail("RL6023", `${name} is not what the hub announced: ${what}. What came was thrown away; try again.`, place);
+    fail("RL6023", `${name} is not what was announced: ${what}. What came was thrown away; try again.`, place);
   }
 
   /** What is left is named so that whoever comes next takes it up. */
-  #leave(part: Part, digest: Digest): void {
+  #leave(part: Part, digest: Digest, error: unknown): void {
+    // The beginning of something else is of no use.
+    const isStale = error instanceof RlcliError && error.diagnostics.some(({ code }) => code === "RL6033");
     try {
-      if (part.bytes === 0) rmSync(part.path, { force: true });
+      if (part.bytes === 0 || isStale) rmSync(part.path, { force: true });
       else renameSync(part.path, `${this.path(digest)}.part`);
     } catch {
       // It was thrown away, or the disk is gone too: the next download begins anew.
@@ -157,10 +140,19 @@ export class BlobCache {
   }
 }
 
+export interface FetchOptions {
+  readonly place?: DiagnosticOptions | undefined;
+  /** Told the bytes that are there. */
+  readonly onProgress?: ((bytes: number) => void) | undefined;
+}
+
 /** A file that grows, with the digest of what is in it. */
-class Part {
+export class Part {
   readonly path: string;
   bytes = 0;
+  /** Does the writing, so that what the disk says is told as it should be. */
+  onAppend: (append: () => Promise<void>) => Promise<void> = (append) => append();
+  onProgress: ((bytes: number) => void) | undefined;
   readonly #file: FileHandle;
   #hash = createHash("sha256");
   #isOpen = true;
@@ -179,6 +171,7 @@ class Part {
     return part;
   }
 
+  /** Empties it. */
   async begin(): Promise<void> {
     if (this.bytes === 0) return;
     await this.#file.truncate(0);
@@ -187,10 +180,20 @@ class Part {
   }
 
   async append(chunk: Uint8Array): Promise<void> {
-    for (let at = 0; at < chunk.length; )
-      at += (await this.#file.write(chunk, at, chunk.length - at, this.bytes + at)).bytesWritten;
+    await this.onAppend(() => this.#write(chunk));
     this.#hash.update(chunk);
     this.bytes += chunk.length;
+    this.onProgress?.(this.bytes);
+  }
+
+  /** The digest's state, to go on with elsewhere. */
+  hash(): Hash {
+    return this.#hash.copy();
+  }
+
+  async #write(chunk: Uint8Array): Promise<void> {
+    for (let at = 0; at < chunk.length; )
+      at += (await this.#file.write(chunk, at, chunk.length - at, this.bytes + at)).bytesWritten;
   }
 
   digest(): Digest {
