@@ -2,7 +2,7 @@
 import type { ChatModel } from "../chat/answer.ts";
 import { fail } from "../diagnostic.ts";
 import { modelFolder } from "../kinds/model.ts";
-import { samplerOf, unloadAll } from "../kinds/sampler.ts";
+import { finishSession, samplerOf, unloadAll } from "../kinds/sampler.ts";
 import { TinkerClient } from "../tinker/client.ts";
 import { TinkerError } from "../tinker/errors.ts";
 import type { TrainingModel } from "../tinker/model.ts";
@@ -107,6 +107,7 @@ export class Link {
   }
 
   async close(): Promise<void> {
+    await finishSession(this.#session);
     await this.#client.close();
   }
 }

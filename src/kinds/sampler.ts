@@ -29,6 +29,13 @@ export async function samplerOf(
 }
 
 const UNLOAD_TIMEOUT_MS = 10_000;
+/** Only a courtesy: a session that nobody hears of any more ends by itself. */
+const FINISH_TIMEOUT_MS = 2_000;
+
+/** Says that nothing more is wanted of a session: a server that hears it computes none of the samples that are still open. */
+export async function finishSession(session: Session): Promise<void> {
+  await session.finish({ signal: AbortSignal.timeout(FINISH_TIMEOUT_MS) }).catch(() => {});
+}
 
 /** Frees models that were made for sampling; what cannot be freed ends with its session. */
 export async function unloadAll(scope: readonly TrainingModel[]): Promise<void> {

@@ -179,8 +179,7 @@ describe("a project of reinforcement learning", () => {
     expect(project.ok("run", "list")).toMatch(/run\.agent {2,}rl {2,}ready/);
   });
 
-  // Last, since the server still computes what it was asked for.
-  test("Ctrl-C in a measurement is no bug of ours", async () => {
+  test("Ctrl-C in a measurement is no bug of ours, and the server stops computing what nobody wants", async () => {
     const size = ["--samples", "512", "--max-tokens", "64"];
     const measuring = project.start("eval", "--run", "agent", "--dataset", "sums.jsonl", "--env", "match", ...size);
     await new Promise<void>((resolve) => {
@@ -195,6 +194,8 @@ describe("a project of reinforcement learning", () => {
     expect(code).toBe(1);
     expect(err).toContain("Interrupted");
     expect(err).not.toMatch(/^\s+at /m);
+    const { servers } = JSON.parse(project.ok("serve", "list", "--json"));
+    expect(servers[0]).toMatchObject({ state: "running", sessions: 0 });
   });
 });
 

@@ -13,7 +13,7 @@ import type { EvalResult } from "../../training/rl/evals.ts";
 import { openClient } from "../client.ts";
 import { isManaged, type ServerSettings, serverFolder } from "../connect.ts";
 import { modelFolder } from "../model.ts";
-import { samplerOf, unloadAll, type Weights } from "../sampler.ts";
+import { finishSession, samplerOf, unloadAll, type Weights } from "../sampler.ts";
 import { servedModel } from "../skyrl.ts";
 
 export interface Measurement {
@@ -49,9 +49,13 @@ export async function measure(measurement: Measurement): Promise<EvalResult> {
     const scope: TrainingModel[] = [];
     try {
       const session = await client.createSession({ tags: ["rlcli", address] });
-      return await play(measurement, environment, session, scope);
+      try {
+        return await play(measurement, environment, session, scope);
+      } finally {
+        await unloadAll(scope);
+        await finishSession(session);
+      }
     } finally {
-      await unloadAll(scope);
       await client.close();
     }
   } catch (error) {

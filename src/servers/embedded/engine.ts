@@ -21,7 +21,7 @@ import { layOut, ownNames, tensorFiles } from "./layout.ts";
 import { initialAdapter, mergeAdapter } from "./lora.ts";
 import type { ComputeSettings, ModelFacts, Operation, ResultOf, SaveOrder } from "./messages.ts";
 import { encodeTensors, readTensors, type Tensor, type Tensors } from "./safetensors.ts";
-import { type Decode, Sampler } from "./sampler.ts";
+import { CANCELLED, type Decode, Sampler } from "./sampler.ts";
 import { loadDecode } from "./text.ts";
 import { type OptimizerState, RequestError, Trainer } from "./trainer.ts";
 import { type Model, PROJECTIONS, parameterCount, projectionShape, VALUE_HEAD } from "./weights.ts";
@@ -55,6 +55,8 @@ export class Engine {
   /** By folder, least recently used first. */
   readonly #snapshots = new Map<string, Decoder>();
   readonly #sampler = new Sampler();
+  /** Samples whose weights are being read, and whether they were cancelled meanwhile. */
+  readonly #opening = new Map<string, { isCancelled: boolean }>();
   readonly #onSampling: () => void;
   #frozen: ArrayTree | undefined;
   #decode: Decode | undefined;
@@ -118,7 +120,7 @@ export class Engine {
       case "sample":
         return this.#sample(operation);
       case "cancel":
-        this.#sampler.cancel(operation.ticket);
+        this.#cancel(operation.ticket);
         return null;
       default:
         return operation satisfies never;
@@ -242,11 +244,25 @@ export class Engine {
   }
 
   async #sample({ source, request, ticket }: Extract<Operation, { op: "sample" }>) {
-    const decoder = "base" in source ? this.#baseDecoder : await this.#openSnapshot(source.folder);
+    const opening = { isCancelled: false };
+    this.#opening.set(ticket, opening);
+    let decoder: Decoder;
+    try {
+      decoder = "base" in source ? this.#baseDecoder : await this.#openSnapshot(source.folder);
+    } finally {
+      this.#opening.delete(ticket);
+    }
+    if (opening.isCancelled) throw new RequestError(CANCELLED);
     if (request.stopStrings.length > 0) this.#decode ??= loadDecode(this.#settings.modelFolder);
     const sampled = this.#sampler.sample(decoder, request, this.#decode, ticket);
     this.#onSampling();
     return sampled;
+  }
+
+  #cancel(ticket: string): void {
+    const opening = this.#opening.get(ticket);
+    if (opening) opening.isCancelled = true;
+    else this.#sampler.cancel(ticket);
   }
 
   async #openSnapshot(folder: string): Promise<Decoder> {

@@ -74,6 +74,9 @@ const MOST_ROWS = 64;
 /** Sequences being written at a time; each holds a cache. */
 const MOST_SEQUENCES = 64;
 
+/** What becomes of a request that nobody waits for. */
+export const CANCELLED = "The request was cancelled.";
+
 export class Sampler {
   readonly #jobs: Job[] = [];
   #sequences: Sequence[] = [];
@@ -107,7 +110,7 @@ export class Sampler {
     const meant = new Set([...this.#jobs, ...this.#sequences.map(({ job }) => job)].filter(isMeant));
     this.#sequences = this.#sequences.filter(({ job }) => !meant.has(job));
     for (let i = this.#jobs.length - 1; i >= 0; i--) if (meant.has(this.#jobs[i] as Job)) this.#jobs.splice(i, 1);
-    for (const { fail } of meant) fail(new RequestError("The request was cancelled."));
+    for (const { fail } of meant) fail(new RequestError(CANCELLED));
   }
 
   /** One turn of work for one decoder: the one whose work has waited longest. */

@@ -20,6 +20,8 @@ export type Outcome =
 interface Future {
   /** The session that keeps the result alive; undefined for requests outside of sessions. */
   readonly session: string | undefined;
+  /** Nothing but its own result comes of it: nobody misses it when its session is over. */
+  readonly isSample: boolean;
   /** Why it has not started, where there is something to say. */
   reason?: string | undefined;
   outcome?: Outcome;
@@ -49,9 +51,9 @@ export class Futures {
     return this.#open;
   }
 
-  create(session: string | undefined): string {
+  create(session: string | undefined, { isSample = false } = {}): string {
     const id = `${this.#prefix}-${this.#next++}`;
-    this.#futures.set(id, { session, waiters: new Waiters() });
+    this.#futures.set(id, { session, isSample, waiters: new Waiters() });
     this.#open += 1;
     return id;
   }
@@ -73,6 +75,19 @@ export class Futures {
     future.settledAt = Date.now();
     this.#open -= 1;
     future.waiters.wake();
+  }
+
+  /** Gives up the samples of a session that are still being computed; returns them. Whoever asks is told that they are gone. */
+  abandonSamples(session: string): readonly string[] {
+    const abandoned: string[] = [];
+    for (const [id, future] of this.#futures) {
+      if (future.session !== session || !future.isSample || future.outcome !== undefined) continue;
+      abandoned.push(id);
+      this.#open -= 1;
+      this.#drop(id);
+      future.waiters.wake();
+    }
+    return abandoned;
   }
 
   /** The outcome, as soon as there is one or after `holdMs`; "unknown" or "gone" where there is no such future. */

@@ -37,7 +37,7 @@ export function samplingRoutes(state: ApiState): RouteTable {
       const repeated = sampler?.calls.repeatOf(seq, digest, "seq_id");
       const request = readSample(body, state.computer.facts, () => randomInt(2 ** 31));
       const { source } = sampler ?? readSource(state, body);
-      const requestId = repeated ?? state.futures.create(sampler?.session.id);
+      const requestId = repeated ?? state.futures.create(sampler?.session.id, { isSample: true });
       if (repeated === undefined) {
         sampler?.calls.add(seq, { digest, requestId });
         const sampled = state.start(requestId, async () => ({

@@ -194,13 +194,17 @@ export class ApiState {
     }
   }
 
-  /** Frees what a session holds. Its calls that still wait for their turn fail; saved checkpoints stay. */
+  /** Frees what a session holds. Its calls that still wait for their turn fail, its samples are given up; saved checkpoints stay. */
   endSession(session: Session, status: "expired" | "finished", finish?: Session["finish"]): void {
     if (session.status !== "live") return;
     session.status = status;
     session.finish = finish;
     for (const model of session.models) this.unload(model);
     for (const sampler of session.samplers) this.samplers.delete(sampler.id);
+    for (const ticket of this.futures.abandonSamples(session.id))
+      this.computer.run({ op: "cancel", ticket }).catch(() => {
+        // A dead compute thread samples nothing any more.
+      });
     this.#removeUnnamed(session);
   }
 
