@@ -23,7 +23,7 @@ const MOST_SHARE = 0.2;
 const RANK = 8;
 /** `skipped` steps of `steps` are warm-up. Small batches are cheap, so that they can be watched for longer. */
 const SIZES = [
-  { server: "skyrl", groups: 8, size: 16, maxTokens: 48, steps: 20, skipped: 8 },
+  { server: "skyrl", groups: 8, size: 16, maxTokens: 48, steps: 100, skipped: 60 },
   { server: "scripted", groups: 8, size: 16, maxTokens: 48, steps: 80, skipped: 60 },
   { server: "scripted", groups: 32, size: 16, maxTokens: 128, steps: 30, skipped: 20 },
   { server: "scripted", groups: 32, size: 16, maxTokens: 256, steps: 16, skipped: 10 },

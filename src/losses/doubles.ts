@@ -77,7 +77,7 @@ export const DOUBLES: Arithmetic<Doubles> = {
   select: (condition, yes, no) => {
     const length = lengthOf(condition) ?? lengthOf(yes) ?? lengthOf(no);
     if (length === undefined) return condition ? yes : no;
-    const [holds, x, y] = [spread(condition, length), spread(yes, length), spread(no, length)];
+    const [holds, x, y] = [doubles(condition, length), doubles(yes, length), doubles(no, length)];
     const values = room.take(length);
     for (let i = 0; i < length; i++) values[i] = (holds[i] ? x[i] : y[i]) as number;
     return values;
@@ -95,7 +95,7 @@ function each(loop: Loop): (a: Doubles, b: Doubles) => Doubles {
   return (a, b) => {
     const length = lengthOf(a) ?? lengthOf(b);
     const values = room.take(length ?? 1);
-    loop(values, spread(a, values.length), spread(b, values.length));
+    loop(values, doubles(a, values.length), doubles(b, values.length));
     return length === undefined ? (values[0] as number) : values;
   };
 }
@@ -104,8 +104,8 @@ function lengthOf(values: Doubles): number | undefined {
   return typeof values === "number" ? undefined : values.length;
 }
 
-/** At every position. What has fewer is not a number at the rest. */
-function spread(values: Doubles, length: number): Float64Array {
+/** The values as doubles, so that operations on them need not convert them again. What has fewer is not a number at the rest. */
+export function doubles(values: Doubles, length: number): Float64Array {
   if (values instanceof Float64Array && values.length === length) return values;
   const all = room.take(length);
   if (typeof values === "number") return all.fill(values);

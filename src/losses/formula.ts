@@ -38,13 +38,7 @@ export interface FormulaTerms<V> {
 
 export type Formula = <V>(m: Arithmetic<V>, datum: FormulaDatum<V>) => FormulaTerms<V>;
 
-/** Multiplies by the weights. Where a weight is 0 both terms are exactly 0, whatever else stands there. */
-export function weigh<V>(
-  m: Arithmetic<V>,
-  weights: V,
-  { loss, derivative }: FormulaTerms<V>,
-): { loss: V; derivative: V } {
-  const isMasked = m.equal(weights, 0);
-  const weighted = (term: V | number) => m.select(isMasked, 0, m.mul(weights, term));
-  return { loss: weighted(loss), derivative: weighted(derivative) };
+/** A term multiplied by the weights. Where a weight is 0 it is exactly 0, whatever else stands there. */
+export function weigh<V>(m: Arithmetic<V>, weights: V, term: V | number): V {
+  return m.select(m.equal(weights, 0), 0, m.mul(weights, term));
 }

@@ -6,7 +6,7 @@
  * the loss's derivative by that number, and a server or a client needs nothing else to train with it: the gradient
  * is that of Σ derivative · number with the derivatives held fixed.
  */
-import { DOUBLES, type Doubles, withRoom } from "./doubles.ts";
+import { DOUBLES, type Doubles, doubles, withRoom } from "./doubles.ts";
 import { type Formula, weigh } from "./formula.ts";
 
 export interface LossOption {
@@ -102,19 +102,30 @@ export function defineLoss(loss: Omit<LossDefinition, "evaluate" | "sum">): Loss
         const { losses, derivatives } = evaluate(loss, datum);
         return { losses: losses.slice(), derivatives: derivatives.slice() };
       }),
-    sum: (datum) => withRoom(() => DOUBLES.sum(evaluate(loss, datum).losses) as number),
+    sum: (datum) =>
+      withRoom(() => {
+        const { weights, terms } = termsOf(loss, datum);
+        return DOUBLES.sum(weigh(DOUBLES, weights, terms.loss)) as number;
+      }),
   };
 }
 
-function evaluate({ inputs, formula }: Pick<LossDefinition, "inputs" | "formula">, datum: LossArguments): LossTerms {
-  const tensors = new Map(inputs.map((input) => [input.name, inputOf(input, datum, datum.outputs.length)]));
+function evaluate(loss: Parameters<typeof termsOf>[0], datum: LossArguments): LossTerms {
+  const { weights, terms } = termsOf(loss, datum);
+  const [losses, derivatives] = [terms.loss, terms.derivative].map((term) => weigh(DOUBLES, weights, term));
+  return { losses: losses as Float64Array, derivatives: derivatives as Float64Array };
+}
+
+/** What the formula gives, in room that is used again, and the weights it is still to be multiplied by. */
+function termsOf({ inputs, formula }: Pick<LossDefinition, "inputs" | "formula">, datum: LossArguments) {
+  const { length } = datum.outputs;
+  const tensors = new Map(inputs.map((input) => [input.name, doubles(inputOf(input, datum, length), length)]));
   const terms = formula<Doubles>(DOUBLES, {
-    output: datum.outputs,
+    output: doubles(datum.outputs, length),
     tensor: (name) => found(tensors.get(name), name),
     option: (name) => found(datum.options[name], name),
   });
-  const { loss, derivative } = weigh(DOUBLES, found(tensors.get("weights"), "weights"), terms);
-  return { losses: loss as Float64Array, derivatives: derivative as Float64Array };
+  return { weights: found(tensors.get("weights"), "weights"), terms };
 }
 
 function found<T>(value: T | undefined, name: string): T {

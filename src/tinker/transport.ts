@@ -4,6 +4,7 @@ import { Agent, request } from "undici";
 import { Attempts, isRetryable, type RetryPolicy, retryAfterMs } from "../retry.ts";
 import { BillingPause, type BillingTimes, DEFAULT_BILLING } from "./billing.ts";
 import { Credential } from "./credential.ts";
+import { exchangeWhole } from "./dispatch.ts";
 import { isGone, reasonOf, TinkerError } from "./errors.ts";
 import { type Exchange, faultName, type OnExchange } from "./exchange.ts";
 
@@ -119,11 +120,12 @@ export class Transport {
     const tell = (outcome: { readonly answer?: HttpAnswer; readonly error?: string }) =>
       this.#onExchange?.(exchangeOf(spec, attempt, performance.now() - startedAt, outcome));
     try {
-      const begun = await request(this.#base + (spec.isRoot ? "" : API) + path, {
+      const { origin, pathname, search } = new URL(this.#base + (spec.isRoot ? "" : API) + path);
+      const options = {
+        origin,
+        path: pathname + search,
         method,
-        dispatcher: this.#agent,
         body: body ?? null,
-        signal: signal ?? null,
         headersTimeout: timeoutMs,
         bodyTimeout: timeoutMs,
         headers: {
@@ -132,9 +134,8 @@ export class Transport {
           ...(key === undefined ? {} : { "x-api-key": key }),
           ...headers,
         },
-      });
-      const { statusCode: status, headers: received } = begun;
-      const answer = { status, headers: received, body: Buffer.from(await begun.body.arrayBuffer()) };
+      };
+      const answer = await exchangeWhole(this.#agent, options, signal);
       tell({ answer });
       return answer;
     } catch (cause) {

@@ -138,9 +138,10 @@ export function readJournal(path: string): { state: JournalState; diagnostics: D
   return { state: values.filter(isEntry).reduce(fold, EMPTY_JOURNAL), diagnostics };
 }
 
-export function newerFormat(path: string, formatVersion: number | undefined): Diagnostic[] {
-  if ((formatVersion ?? 0) <= RUN_RECORD_VERSION) return [];
-  const detail = `${path} has format version ${formatVersion}; this rlcli reads ${RUN_RECORD_VERSION}. Use the newer rlcli.`;
+/** RL3006 where a newer rlcli wrote a file of which this one knows the format up to `known`. */
+export function newerFormat(path: string, formatVersion: number | undefined, known = RUN_RECORD_VERSION): Diagnostic[] {
+  if ((formatVersion ?? 0) <= known) return [];
+  const detail = `${path} has format version ${formatVersion}; this rlcli reads ${known}. Use the newer rlcli.`;
   return [diagnostic("RL3006", detail)];
 }
 

@@ -7,9 +7,8 @@ import type { EnvironmentOrder } from "../../environment-order.ts";
 import { openEnvironment } from "../../environments/environment.ts";
 import { replaceable, temporaryName, writeFully } from "../../files.ts";
 import { environmentOrder } from "../../kinds/environment.ts";
-import { RUN_RECORD_VERSION } from "../../run-record.ts";
 import { differenceOf, type Regraded, type RegradeSummary, regradeAll, summarise } from "../../training/rl/regrade.ts";
-import { isLost, toLines } from "../../training/rl/rollout.ts";
+import { isLost, ROLLOUTS_VERSION, toLines } from "../../training/rl/rollout.ts";
 import { readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
 import { mostFrequent } from "../../training/rl/sampling.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -158,7 +157,7 @@ class WholeFile {
     this.#temporary = temporaryName(this.#path);
     mkdirSync(dirname(this.#path), { recursive: true });
     this.#fd = openSync(this.#temporary, "wx");
-    this.add([{ formatVersion: RUN_RECORD_VERSION }]);
+    this.add([{ formatVersion: ROLLOUTS_VERSION }]);
   }
 
   add(lines: readonly object[]): void {

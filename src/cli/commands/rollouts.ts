@@ -3,7 +3,6 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fail } from "../../diagnostic.ts";
 import type { HarborOrder } from "../../environment-order.ts";
-import { readJsonLines } from "../../files.ts";
 import { referenceTo, stringAt } from "../../kinds/attributes.ts";
 import { evalFolder } from "../../kinds/eval/results.ts";
 import { modelFolder } from "../../kinds/model.ts";
@@ -12,8 +11,8 @@ import { didYouMean } from "../../suggest.ts";
 import type { ToolFormat } from "../../tokens/calls.ts";
 import { loadRenderer } from "../../tokens/load.ts";
 import { readRunRecord } from "../../training/progress.ts";
-import { type Attempt, type AttemptLine, fromLines, isLost, type Rollout } from "../../training/rl/rollout.ts";
-import { readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
+import { type Attempt, isLost, type Rollout } from "../../training/rl/rollout.ts";
+import { readAttempts, readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
@@ -129,7 +128,7 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
   const toolFormat = isHarbor ? (stringAt(environment, "tool_format") as ToolFormat) : undefined;
   const { title, path, step } = await placeOf();
   if (!existsSync(path)) fail("RL9009", `${title} has no attempts here. \`rlcli eval ${name}\` measures it.`);
-  const attempts = fromLines(readJsonLines<AttemptLine>(path).values);
+  const attempts = readAttempts(path);
   return {
     title,
     address,

@@ -76,8 +76,9 @@ async function play(
   session: Session,
   scope: TrainingModel[],
 ): Promise<EvalResult> {
-  const [{ evalTasks, judgeEval, playEval, writeAttempts }, { loadRenderer }, { Limit }] = await Promise.all([
+  const [{ evalTasks, judgeEval, playEval }, { writeAttempts }, { loadRenderer }, { Limit }] = await Promise.all([
     import("../../training/rl/evals.ts"),
+    import("../../training/rl/rollout-files.ts"),
     import("../../tokens/load.ts"),
     import("../../environments/limit.ts"),
   ]);
@@ -108,7 +109,7 @@ async function play(
     },
   };
   const groups = await playEval(player, order);
-  writeAttempts(join(folder, "attempts.jsonl"), groups);
+  writeAttempts(join(folder, "attempts.jsonl"), groups.flat(), { durable: false });
   const result = judgeEval(groups, order, (task) => environment.tagOf(task));
   if (result.metrics.reward === undefined)
     fail("RL8101", `None of the answers of ${address} could be graded. Most often: ${result.fault}`, { address });

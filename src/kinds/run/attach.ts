@@ -9,6 +9,8 @@ import type { RunEnd, RunEvent, WorkerStatus } from "../../run-record.ts";
 const POLL_MS = 100;
 /** Of an event, in bytes. */
 const LONGEST_LINE = 1 << 16;
+/** While nothing happens: whoever follows a run must not cost what its worker costs. */
+const LONGEST_POLL_MS = 500;
 
 export interface AttachOptions {
   /** First Ctrl-C: asks the worker to stop at the end of its step. */
@@ -43,10 +45,12 @@ export async function attachWorker(folder: string, pid: number, options: AttachO
   const identity = processIdentity(pid);
   const tail = new EventTail(join(folder, "events.jsonl"), options.from);
   let hasAsked = false;
+  let pauseMs = POLL_MS;
   for (;;) {
     // Liveness is looked at before the files: whatever a dead worker wrote is then there to be read.
     const isRunning = identity !== undefined && isAlive(identity);
-    for (const event of tail.read()) options.onEvent(event);
+    const events = tail.read();
+    for (const event of events) options.onEvent(event);
     if (!isRunning) return readStatus(folder)?.process.pid === pid ? readStatus(folder)?.end : undefined;
     if (options.kill.aborted) signalProcess(identity, "SIGKILL");
     // Not before it has taken over: until it listens for the signal, that would be its death.
@@ -54,8 +58,14 @@ export async function attachWorker(folder: string, pid: number, options: AttachO
       signalProcess(identity, "SIGTERM");
       hasAsked = true;
     }
-    await sleep(POLL_MS);
+    pauseMs = events.length > 0 || options.stop.aborted ? POLL_MS : Math.min(LONGEST_POLL_MS, pauseMs * 1.5);
+    await sleepUnless(options.stop, pauseMs);
   }
+}
+
+/** Shorter where the signal is aborted on the way; an aborted one shortens nothing. */
+async function sleepUnless(signal: AbortSignal, ms: number): Promise<void> {
+  await sleep(ms, undefined, signal.aborted ? {} : { signal }).catch(() => {});
 }
 
 /** Waits until a started worker has the lease and its record is stored; false if it ended before. */

@@ -19,12 +19,12 @@ export function derivativesOf(
   options: ArrayTree,
 ): JaxArray {
   const { arithmetic, release } = arithmeticOf(jax);
-  const terms = formula(arithmetic, {
+  const { derivative } = formula(arithmetic, {
     output: outputs,
     tensor: (name) => tensors[name] as JaxArray,
     option: (name) => options[name] as JaxArray,
   });
-  return release(weigh(arithmetic, tensors.weights as JaxArray, terms).derivative);
+  return release(weigh(arithmetic, tensors.weights as JaxArray, derivative));
 }
 
 function arithmeticOf({ numpy }: Jax) {

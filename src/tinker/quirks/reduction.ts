@@ -67,7 +67,7 @@ const weightsOf = (datum: Datum): Float32Array =>
 
 function sum(values: Float32Array): number {
   let total = 0;
-  for (const value of values) total += value;
+  for (let i = 0; i < values.length; i++) total += values[i] as number;
   return total;
 }
 
@@ -80,10 +80,8 @@ function hasEqualShares(data: readonly Datum[]): boolean {
 }
 
 /** 1 where a weight is not 0. */
-function maskOf(weights: Float32Array): Float32Array {
-  const mask = new Float32Array(weights.length);
+function setMask(mask: Float32Array, weights: Float32Array): void {
   for (let i = 0; i < mask.length; i++) mask[i] = weights[i] === 0 ? 0 : 1;
-  return mask;
 }
 
 /**
@@ -96,7 +94,8 @@ function asImportanceSampling(
 ): { readonly loss: Loss; readonly data: readonly Datum[] } {
   const sent = data.map((datum, i): Datum => {
     const weights = weightsOf(datum);
-    const mask = maskOf(weights);
+    const mask = new Float32Array(weights.length);
+    setMask(mask, weights);
     const scale = sum(mask) * data.length;
     const lossInputs = {
       target_tokens: datum.lossInputs.target_tokens as Int32Array,
@@ -112,11 +111,14 @@ function asImportanceSampling(
 function foldWeights(kind: ServerKind, loss: Loss, datum: Datum, datums: number): Datum {
   const { reduction, readsRlWeights } = SERVER_TRAITS[kind];
   const weights = weightsOf(datum);
-  const mask = maskOf(weights);
+  const { length } = weights;
+  // Both in one buffer: a buffer costs more than the few hundred bytes of most of them.
+  const room = new Float32Array(2 * length);
+  const [mask, advantages] = [room.subarray(0, length), room.subarray(length)];
+  setMask(mask, weights);
   const scale = reduction === "sum" ? 1 : sum(mask) * datums;
   const { weights: _, advantages: plain, ...others } = datum.lossInputs;
-  const advantages = new Float32Array(weights.length);
-  for (let i = 0; i < advantages.length; i++)
+  for (let i = 0; i < length; i++)
     advantages[i] = ((plain as Float32Array)[i] as number) * (weights[i] as number) * scale;
   const masked = loss.name === "gspo" ? { sequence_ratio_mask: mask } : {};
   return {
@@ -133,5 +135,7 @@ function foldWeights(kind: ServerKind, loss: Loss, datum: Datum, datums: number)
 function isShifted({ input, images, lossInputs }: Datum): boolean {
   const targets = lossInputs.target_tokens;
   if (images !== undefined && images.length > 0) return true;
-  return targets?.length === input.length && input.subarray(1).every((token, i) => token === targets[i]);
+  if (targets?.length !== input.length) return false;
+  for (let i = 1; i < input.length; i++) if (input[i] !== targets[i - 1]) return false;
+  return true;
 }

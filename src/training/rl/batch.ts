@@ -19,7 +19,7 @@ export interface PenaltySettings {
   readonly mean: number;
 }
 
-/** All datums of some rollouts, in order. Rollouts whose weight is nothing at all have none. */
+/** All datums of some rollouts, in order; their arrays are their own. Rollouts whose weight is nothing at all have none. */
 export function rlData(scored: readonly Scored[], divisor: Divisor, penalty?: PenaltySettings): readonly Datum[] {
   return scored.flatMap(({ rollout, advantage }) => {
     const segments = segmentsOf(rollout.turns);
@@ -48,10 +48,10 @@ function datumOf(
   penalty: PenaltySettings | undefined,
   reference: Float32Array | undefined,
 ): Datum {
-  const { input, targets, weights: mask, logprobs, advantages } = policyTensors(segment, advantage);
-  if (penalty && reference) addPenalty(advantages, mask, logprobs, reference.subarray(1), penalty);
-  const weights = new Float32Array(mask.length);
-  for (let at = 0; at < weights.length; at++) weights[at] = (mask[at] as number) * weight;
+  const { input, targets, weights, logprobs, advantages } = policyTensors(segment, advantage);
+  if (penalty && reference) addPenalty(advantages, weights, logprobs, reference.subarray(1), penalty);
+  // In place: they are a view of the segment, which nobody reads any more.
+  for (let at = 0; at < weights.length; at++) weights[at] = (weights[at] as number) * weight;
   return { input, lossInputs: { target_tokens: targets, weights, logprobs, advantages } };
 }
 

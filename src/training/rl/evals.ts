@@ -2,11 +2,11 @@
 import { join } from "node:path";
 import type { EvalOrder } from "../../environment-order.ts";
 import type { Environment } from "../../environments/environment.ts";
-import { JsonLinesFile, readJsonLines, writeFileWhole } from "../../files.ts";
+import { JsonLinesFile, readJsonLines } from "../../files.ts";
 import { RUN_RECORD_VERSION } from "../../run-record.ts";
 import { mean } from "./measure.ts";
 import { type GroupOrder, type Player, playGroup } from "./play.ts";
-import { type Attempt, isLost, type LostRollout, type Rollout, toLines } from "./rollout.ts";
+import { type Attempt, isLost, type LostRollout, type Rollout } from "./rollout.ts";
 import { mostFrequent } from "./sampling.ts";
 
 export interface EvalResult {
@@ -144,10 +144,4 @@ export function addEval(folder: string, line: EvalLine): void {
   file.append(line);
   file.sync();
   file.close();
-}
-
-/** The attempts of an eval, to look at. */
-export function writeAttempts(path: string, groups: readonly (readonly Attempt[])[]): void {
-  const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...groups.flatMap(toLines)];
-  writeFileWhole(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), { durable: false });
 }

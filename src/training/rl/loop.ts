@@ -18,9 +18,10 @@ import { prune, saveCheckpoint } from "../save.ts";
 import { AheadSampling } from "./ahead.ts";
 import { RlContext } from "./context.ts";
 import { EarlyStop } from "./early-stop.ts";
-import { addEval, judgeEval, playEval, readEvals, writeAttempts } from "./evals.ts";
+import { addEval, judgeEval, playEval, readEvals } from "./evals.ts";
 import { measureGroups, measureParts } from "./measure.ts";
 import type { RlRun } from "./rl-run.ts";
+import { writeAttempts } from "./rollout-files.ts";
 import { checkLosses, sampleStep } from "./sampling.ts";
 import { SandboxWatch } from "./sandbox-watch.ts";
 import { type SentRlStep, sendStep } from "./step.ts";
@@ -178,7 +179,9 @@ class RlLoop {
         const groups = await playEval(player, order);
         run.at("eval:played");
         result = { step, eval: name, at: run.record.at(), ...judgeEval(groups, order, (t) => environment.tagOf(t)) };
-        writeAttempts(join(folder, "evals", name, `${String(step).padStart(6, "0")}.jsonl`), groups);
+        writeAttempts(join(folder, "evals", name, `${String(step).padStart(6, "0")}.jsonl`), groups.flat(), {
+          durable: false,
+        });
         addEval(folder, result);
       }
       reward ??= result.metrics.reward;

@@ -14,7 +14,7 @@ import type { Sampler } from "../../tinker/sampler.ts";
 import type { Renderer } from "../../tokens/renderer.ts";
 import { seedOf } from "../random.ts";
 import { WORK_LIMIT_MS } from "../run.ts";
-import type { Attempt, RolloutTurn } from "./rollout.ts";
+import type { Attempt, Place, Rollout, RolloutTurn } from "./rollout.ts";
 
 export interface Player {
   readonly environment: Environment;
@@ -77,7 +77,7 @@ export async function playGroup(player: Player, order: GroupOrder): Promise<read
       const turn = answers[index] as RolloutTurn;
       const attempting = new Attempting(player, order, index, episode);
       const played = attempting.play(turn).then(
-        (grade) => ({ ...place, turns: attempting.turns, ...gradeOf(grade), weights: player.weights }),
+        (grade) => rolloutOf(place, attempting.turns, grade, player.weights),
         (error) => ({ ...place, fault: lossOf(error), turns: attempting.turns }),
       );
       // Whoever is done makes room at once: others of its group may be waiting for the place that it holds.
@@ -96,11 +96,16 @@ interface Fault {
   readonly message: string;
 }
 
-const gradeOf = ({ reward, metrics, note }: Grade) => ({
-  reward: reward + 0,
-  metrics,
-  ...(note === undefined ? {} : { note }),
-});
+function rolloutOf(
+  { group, index, task }: Place,
+  turns: readonly RolloutTurn[],
+  { reward, metrics, note }: Grade,
+  weights: number,
+): Rollout {
+  // Of −0 JSON keeps no sign.
+  const rollout = { group, index, task, turns, reward: reward + 0, metrics, weights };
+  return note === undefined ? rollout : { ...rollout, note };
+}
 
 /** All of them, once none is at work any more; the first fault that is not one attempt's own is thrown. */
 async function settled<T>(works: readonly Promise<T>[]): Promise<readonly T[]> {
@@ -230,13 +235,7 @@ function turnOf({ renderer, sampling }: Player, prompt: Int32Array, { tokens, lo
   const whole = renderer.tokenizer.decode(isClosed ? tokens.subarray(0, -1) : tokens);
   const stop = sampling.stop.find((text) => whole.endsWith(text));
   const text = stop === undefined || stopReason !== "stop" ? whole : whole.slice(0, -stop.length);
-  return { prompt, tokens, logprobs: withoutSign(logprobs), text, stop: stopReason } satisfies RolloutTurn;
-}
-
-/** −0 becomes 0, which is how JSON writes it: what is read again must be what was sent. */
-export function withoutSign(values: Float32Array): Float32Array {
-  for (const value of values) if (Object.is(value, -0)) return values.map((each) => each + 0);
-  return values;
+  return { prompt, tokens, logprobs, text, stop: stopReason } satisfies RolloutTurn;
 }
 
 /** What was said to an answer, for whoever looks at the rollout. */

@@ -1,9 +1,10 @@
 /** `rollouts/`: a file for each step, to which whole groups are added as they end. */
 import { existsSync, mkdirSync, readdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
-import { JsonLinesFile, readJsonLines } from "../../files.ts";
-import { RUN_RECORD_VERSION } from "../../run-record.ts";
-import { type Attempt, type AttemptLine, fromLines, toLines } from "./rollout.ts";
+import { RlcliError } from "../../diagnostic.ts";
+import { JsonLinesFile, readJsonLines, writeFileWhole } from "../../files.ts";
+import { newerFormat } from "../journal.ts";
+import { type Attempt, type AttemptLine, fromLines, ROLLOUTS_VERSION, toLines } from "./rollout.ts";
 
 export function rolloutPath(folder: string, step: number): string {
   return join(folder, "rollouts", `${String(step).padStart(6, "0")}.jsonl`);
@@ -22,8 +23,26 @@ export function stepsWithRollouts(folder: string): readonly number[] {
  * again, because a crash or damage left only a part of it, the later lines count.
  */
 export function readRollouts(folder: string, step: number): readonly Attempt[] {
-  const attempts = fromLines(readJsonLines<AttemptLine>(rolloutPath(folder, step)).values);
+  const attempts = readAttempts(rolloutPath(folder, step));
   return [...new Map(attempts.map((attempt) => [`${attempt.group} ${attempt.index}`, attempt])).values()];
+}
+
+/** All attempts of a file, in its order. Fails with RL3006 where a newer rlcli wrote it. */
+export function readAttempts(path: string): readonly Attempt[] {
+  const { values, formatVersion } = readJsonLines<AttemptLine>(path);
+  const newer = newerFormat(path, formatVersion, ROLLOUTS_VERSION);
+  if (newer.length > 0) throw new RlcliError(newer);
+  return fromLines(values);
+}
+
+/** Writes some groups in place of what a file holds. */
+export function writeAttempts(
+  path: string,
+  attempts: readonly Attempt[],
+  options?: { readonly durable: boolean },
+): void {
+  const lines = [{ formatVersion: ROLLOUTS_VERSION }, ...toLines(attempts)];
+  writeFileWhole(path, lines.map((line) => `${JSON.stringify(line)}\n`).join(""), options);
 }
 
 /** The rollouts of a step that is being sampled. */
@@ -32,7 +51,7 @@ export class RolloutFile {
 
   constructor(folder: string, step: number) {
     mkdirSync(join(folder, "rollouts"), { recursive: true });
-    this.#file = new JsonLinesFile(rolloutPath(folder, step), RUN_RECORD_VERSION);
+    this.#file = new JsonLinesFile(rolloutPath(folder, step), ROLLOUTS_VERSION);
   }
 
   /** Handed to the system in one piece: a killed process leaves the whole group, or a torn line that is not read. */

@@ -1,5 +1,6 @@
 /** A rollout: one attempt at a task, what was said in it and what it was worth. And how it is written down. */
 import type { ChatMessage } from "../../environments/grader.ts";
+import { readFloat32, readInt32 } from "../../tinker/proto/bytes.ts";
 import type { Turn } from "./segments.ts";
 
 /** An answer as tokens and text, and what was said to it. */
@@ -13,7 +14,8 @@ export interface RolloutTurn extends Turn {
   readonly reply?: readonly ChatMessage[];
 }
 
-interface Place {
+/** Which attempt it is. */
+export interface Place {
   /** Number of the group within its step, and of the attempt within its group. */
   readonly group: number;
   readonly index: number;
@@ -46,13 +48,24 @@ export type Attempt = Rollout | LostRollout;
 
 export const isLost = (attempt: Attempt): attempt is LostRollout => "fault" in attempt;
 
+/**
+ * 2: tokens and log-probabilities as bytes. Files of version 1 are read too, and go on with lines of version 2.
+ */
+export const ROLLOUTS_VERSION = 2;
+
+/**
+ * Numbers in a file: base64 of int32 or float32, little-endian. A step has a hundred thousand of them; as digits they would be most of
+ * the file and of the time to write it, and float32 is exact this way. Version 1 had lists.
+ */
+type Packed = string | readonly number[];
+
 /** A turn in a file: its prompt whole, or what was added to what came before it. */
 interface TurnLine {
-  readonly prompt?: readonly number[];
+  readonly prompt?: Packed;
   /** To the tokens of the turn before. */
-  readonly added?: readonly number[];
-  readonly tokens: readonly number[];
-  readonly logprobs: readonly number[];
+  readonly added?: Packed;
+  readonly tokens: Packed;
+  readonly logprobs: Packed;
   readonly text: string;
   readonly stop: "stop" | "length";
   readonly asked?: readonly ChatMessage[];
@@ -61,7 +74,7 @@ interface TurnLine {
 
 interface RolloutLine extends Omit<Rollout, "turns" | "reference"> {
   readonly turns: readonly TurnLine[];
-  readonly reference?: readonly (readonly number[])[];
+  readonly reference?: readonly Packed[];
 }
 
 interface LostLine extends Omit<LostRollout, "turns"> {
@@ -71,8 +84,8 @@ interface LostLine extends Omit<LostRollout, "turns"> {
 export type AttemptLine = RolloutLine | LostLine;
 
 /**
- * The lines of some groups. Numbers are written with all their digits, so that what is read is what was sampled. A first turn without
- * a prompt was asked what the attempt of its group on a line before was asked, as tokens and as messages.
+ * The lines of some groups: what is read is what was sampled, bit for bit. A first turn without a prompt was asked what the attempt of
+ * its group on a line before was asked, as tokens and as messages.
  */
 export function toLines(groups: readonly Attempt[]): readonly AttemptLine[] {
   let asked: { readonly group: number; readonly prompt: Int32Array | undefined } | undefined;
@@ -85,7 +98,7 @@ export function toLines(groups: readonly Attempt[]): readonly AttemptLine[] {
     return {
       ...rest,
       turns: lines,
-      ...(reference ? { reference: reference.map((values) => listOf(values)) } : {}),
+      ...(reference ? { reference: reference.map(pack) } : {}),
     };
   });
 }
@@ -100,20 +113,25 @@ function turnLine(
   before: RolloutTurn | undefined,
   asked: Int32Array | undefined,
 ): TurnLine {
-  const answer = { tokens: listOf(tokens), logprobs: listOf(logprobs), text, stop };
+  const answer = { tokens: pack(tokens), logprobs: pack(logprobs), text, stop };
   const replied = { ...answer, ...(reply ? { reply } : {}) };
   const said = { ...replied, ...(beginning ? { asked: beginning } : {}) };
   if (asked && (prompt === asked || (prompt.length === asked.length && startsWith(prompt, asked)))) return replied;
   const known = before && joined(before);
-  if (known && startsWith(prompt, known)) return { added: listOf(prompt.subarray(known.length)), ...said };
-  return { prompt: listOf(prompt), ...said };
+  if (known && startsWith(prompt, known)) return { added: pack(prompt.subarray(known.length)), ...said };
+  return { prompt: pack(prompt), ...said };
 }
 
-/** As `Array.from`, which asks an iterator for each number: a step has a hundred thousand. */
-function listOf(values: Int32Array | Float32Array): readonly number[] {
-  const list = new Array<number>(values.length);
-  for (let i = 0; i < list.length; i++) list[i] = values[i] as number;
-  return list;
+function pack(values: Int32Array | Float32Array): string {
+  return Buffer.from(values.buffer, values.byteOffset, values.byteLength).toString("base64");
+}
+
+function integers(packed: Packed): Int32Array {
+  return typeof packed === "string" ? readInt32(Buffer.from(packed, "base64")) : Int32Array.from(packed);
+}
+
+function floats(packed: Packed): Float32Array {
+  return typeof packed === "string" ? readFloat32(Buffer.from(packed, "base64")) : Float32Array.from(packed);
 }
 
 /** Attempts from their lines, in order. One whose prompt stood on a line that is missing is left out. */
@@ -134,7 +152,7 @@ export function fromLines(lines: readonly AttemptLine[]): readonly Attempt[] {
     return {
       ...rest,
       turns,
-      ...(reference ? { reference: reference.map((values) => Float32Array.from(values)) } : {}),
+      ...(reference ? { reference: reference.map(floats) } : {}),
     };
   });
 }
@@ -151,16 +169,17 @@ function readTurns(written: readonly TurnLine[], before: Asked): readonly Rollou
   const turns: RolloutTurn[] = [];
   for (const { prompt, added, tokens, logprobs, text, stop, asked: own, reply } of written) {
     const last = turns.at(-1);
-    const beginning = own ?? (last || prompt ? undefined : before.messages);
-    const whole = prompt
-      ? Int32Array.from(prompt)
-      : last
-        ? Int32Array.from([...joined(last), ...(added ?? [])])
-        : before.prompt;
+    const beginning = own ?? (last || prompt !== undefined ? undefined : before.messages);
+    const whole =
+      prompt !== undefined
+        ? integers(prompt)
+        : last
+          ? joined({ prompt: joined(last), tokens: integers(added ?? []) })
+          : before.prompt;
     turns.push({
       prompt: whole,
-      tokens: Int32Array.from(tokens),
-      logprobs: Float32Array.from(logprobs),
+      tokens: integers(tokens),
+      logprobs: floats(logprobs),
       text,
       stop,
       ...(beginning ? { asked: beginning } : {}),
@@ -170,7 +189,7 @@ function readTurns(written: readonly TurnLine[], before: Asked): readonly Rollou
   return turns;
 }
 
-function joined({ prompt, tokens }: Turn): Int32Array {
+function joined({ prompt, tokens }: Pick<Turn, "prompt" | "tokens">): Int32Array {
   const all = new Int32Array(prompt.length + tokens.length);
   all.set(prompt);
   all.set(tokens, prompt.length);

@@ -1,13 +1,11 @@
 /** The groups of a step: those that were sampled before a crash are read, the others are played; each is written down whole. */
 import { fail } from "../../diagnostic.ts";
-import { writeFileWhole } from "../../files.ts";
-import { RUN_RECORD_VERSION } from "../../run-record.ts";
 import type { Sampler } from "../../tinker/sampler.ts";
 import type { RlContext } from "./context.ts";
 import { type GroupRules, type JudgedGroup, judgeGroup } from "./groups.ts";
-import { type GroupOrder, type Player, playGroup, withoutSign } from "./play.ts";
-import { type Attempt, isLost, type LostRollout, type Rollout, toLines } from "./rollout.ts";
-import { RolloutFile, readRollouts, rolloutPath, setAside } from "./rollout-files.ts";
+import { type GroupOrder, type Player, playGroup } from "./play.ts";
+import { type Attempt, isLost, type LostRollout, type Rollout } from "./rollout.ts";
+import { RolloutFile, readRollouts, rolloutPath, setAside, writeAttempts } from "./rollout-files.ts";
 import { segmentsOf } from "./segments.ts";
 
 export interface SampledStep {
@@ -103,7 +101,7 @@ async function withReference(context: RlContext, attempts: readonly Attempt[]): 
       const reference = await Promise.all(segments.map(({ tokens }) => sampler.logprobs(tokens, options)));
       // Of the first token nothing is known, and nothing is asked.
       for (const values of reference) values[0] = 0;
-      return { ...attempt, reference: reference.map(withoutSign) } satisfies Rollout;
+      return { ...attempt, reference } satisfies Rollout;
     }),
   );
 }
@@ -120,13 +118,12 @@ export function checkLosses({ run }: RlContext, step: number, groups: readonly J
   const attempts = readRollouts(run.deps.folder, step);
   const lost = attempts.filter(isLost);
   const faulty = new Set(lost.map(({ group }) => group));
-  const kept = toLines(attempts.filter(({ group }) => !faulty.has(group)));
+  const kept = attempts.filter(({ group }) => !faulty.has(group));
   // First the end of the lineage: parts of the step may be on their way, and what they were made of is about to change.
   const { record } = run;
   record.journal.begin({ t: "end", at: record.at(), status: "failed", step: record.journal.state.done });
   run.at("losses:ended");
-  const lines = [{ formatVersion: RUN_RECORD_VERSION }, ...kept].map((line) => `${JSON.stringify(line)}\n`);
-  writeFileWhole(rolloutPath(run.deps.folder, step), lines.join(""));
+  writeAttempts(rolloutPath(run.deps.folder, step), kept);
   run.at("losses:removed");
   const share = Math.round((100 * lost.length) / attempts.length);
   const detail = `${lost.length} of the ${attempts.length} answers of step ${step} (${share} %) were lost to faults; max_failure_rate of ${run.order.address} tolerates ${Math.round(100 * max_failure_rate)} %. Most often: ${mostFrequent(lost)}`;

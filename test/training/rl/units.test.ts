@@ -83,12 +83,12 @@ describe("parts of a step", () => {
 });
 
 describe("a rollout in a file", () => {
-  const float = fc.float({ min: -30, max: 0, noNaN: true }).map((x) => x + 0);
+  const float = fc.float({ min: -30, max: 0, noNaN: true });
   const said = fc.array(fc.tuple(fc.nat(300), float), { minLength: 1, maxLength: 6 });
   test("is what it was, to the last bit, also over several turns", () => {
     fc.assert(
       fc.property(
-        fc.array(fc.tuple(fc.array(fc.nat(300), { minLength: 1, maxLength: 5 }), said, fc.boolean()), {
+        fc.array(fc.tuple(fc.array(fc.nat(300), { maxLength: 5 }), said, fc.boolean()), {
           minLength: 1,
           maxLength: 4,
         }),
@@ -138,17 +138,33 @@ describe("a rollout in a file", () => {
 });
 
 describe("the rollouts of a step on disk", () => {
-  const folderOf = (lines: readonly (object | string)[]): string => {
+  const folderOf = (lines: readonly (object | string)[], formatVersion = 2): string => {
     const folder = mkdtempSync(join(tmpdir(), "rlcli-rollouts-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
     mkdirSync(join(folder, "rollouts"));
-    const text = [{ formatVersion: 1 }, ...lines].map((l) => (typeof l === "string" ? l : JSON.stringify(l)));
+    const text = [{ formatVersion }, ...lines].map((l) => (typeof l === "string" ? l : JSON.stringify(l)));
     writeFileSync(rolloutPath(folder, 1), `${text.join("\n")}\n`);
     return folder;
   };
   const group = (number: number, prompt: number[], reward = 1) =>
     toLines([0, 1].map((index) => ({ ...rollout(index, reward), group: number, turns: [turn(prompt, [5])] })));
 
+  test("may have numbers as lists, as version 1 wrote them", () => {
+    const { turns: _, ...rest } = rollout(0, 1);
+    const first = { prompt: [1, 2], tokens: [3, 4], logprobs: [-0.5, 0], text: "a", stop: "stop" };
+    const then = { added: [5], tokens: [6], logprobs: [-0.25], text: "b", stop: "stop" };
+    const folder = folderOf([{ ...rest, turns: [first, then], reference: [[0, -1, -2, -3, -4, -5]] }], 1);
+    const turns = [
+      { ...turn([1, 2], [3, 4], [-0.5, 0]), text: "a" },
+      { ...turn([1, 2, 3, 4, 5], [6], [-0.25]), text: "b" },
+    ];
+    const reference = [Float32Array.of(0, -1, -2, -3, -4, -5)];
+    expect(readRollouts(folder, 1)).toEqual([{ ...rest, turns, reference }]);
+  });
+  test("of a newer version are refused, not misread", () => {
+    const folder = folderOf([...group(0, [1])], 3);
+    expect(() => readRollouts(folder, 1)).toThrow(/RL3006.*format version 3; this rlcli reads 2/);
+  });
   test("of a group that was written again the later lines count", () => {
     const [half] = group(0, [1, 2], 0);
     const read = readRollouts(folderOf([half as object, ...group(1, [3]), ...group(0, [1, 2])]), 1) as Rollout[];
