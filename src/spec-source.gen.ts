@@ -407,9 +407,13 @@ export interface DatasetBlock {
      */
     readonly model?: string;
     /**
-     * `prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel, claude-code, codex), `none` for rows that somebody made (messages, alpaca).
+     * `prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `near` also leaves out, of conversations that are nearly equal, all but the first; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel, claude-code, codex), `none` for rows that somebody made (messages, alpaca).
      */
-    readonly dedupe?: ("none" | "exact" | "prefix") | Interpolated;
+    readonly dedupe?: ("none" | "exact" | "prefix" | "near") | Interpolated;
+    /**
+     * For `dedupe: near`: how much two conversations must share to be nearly equal, as a share of what either has (Jaccard similarity of their word 5-grams, without system messages). 0.8 by default.
+     */
+    readonly near_threshold?: number | Interpolated;
     /**
      * Takes so many conversations, chosen by a hash of their content and `seed`; their order stays.
      */

@@ -1078,7 +1078,7 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
    {
     "path": "import.dedupe",
     "title": "Duplicates",
-    "description": "`prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel, claude-code, codex), `none` for rows that somebody made (messages, alpaca).",
+    "description": "`prefix` takes of log lines that repeat a growing conversation only the longest, and equal ones once; `near` also leaves out, of conversations that are nearly equal, all but the first; `exact` takes equal conversations once; `none` takes all. By default `prefix` for logs of requests (openai, anthropic, langsmith, litellm, langfuse, otel, claude-code, codex), `none` for rows that somebody made (messages, alpaca).",
     "type": "string",
     "isRequired": false,
     "change": "rule",
@@ -1086,10 +1086,24 @@ export const BLOCKS: Readonly<Record<BlockName, BlockInfo>> = {
     "values": [
      "none",
      "exact",
-     "prefix"
+     "prefix",
+     "near"
     ],
     "examples": [
      "prefix"
+    ]
+   },
+   {
+    "path": "import.near_threshold",
+    "title": "Nearly equal",
+    "description": "For `dedupe: near`: how much two conversations must share to be nearly equal, as a share of what either has (Jaccard similarity of their word 5-grams, without system messages). 0.8 by default.",
+    "type": "number",
+    "isRequired": false,
+    "change": "rule",
+    "changeNote": "Other rows are another dataset: each run that uses it does what its `on_data_change` says, by default train anew.",
+    "range": "at least 0.5 and at most 1",
+    "examples": [
+     0.9
     ]
    },
    {

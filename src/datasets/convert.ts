@@ -186,7 +186,7 @@ class Conversion {
     if (format) this.#tally.sawFormat(name, format.name);
     const { plan, reader } = this.#plan(format);
     // Once rows wait, all that follow wait too: they come out in their order.
-    if (plan.dedupe === "prefix" || plan.options.sample !== undefined)
+    if (plan.dedupe === "prefix" || plan.dedupe === "near" || plan.options.sample !== undefined)
       this.#spool ??= new Spool(plan.options, undefined, this.#file?.rest());
     return { plan, reader: await reader };
   }
@@ -341,8 +341,8 @@ class Conversion {
 
   *#out(origin: Origin, result: BlockResult): Generator<Buffer> {
     if (result.rowCount === 0) return;
-    const { rows, rowLines, keys } = result;
-    if (this.#spool) this.#spool.add({ ...origin, rows, rowLines, keys });
+    const { rows, rowLines, keys, sets } = result;
+    if (this.#spool) this.#spool.add({ ...origin, rows, rowLines, keys, sets });
     else if (origin.dedupe === "exact") yield* this.#first(origin, result);
     else yield* this.#limited(rows, result.rowCount);
     // Rows that were given out may still be looked at.

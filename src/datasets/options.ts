@@ -9,7 +9,7 @@ export interface RedactOptions {
   readonly patterns?: readonly string[];
 }
 
-export type Dedupe = "none" | "exact" | "prefix";
+export type Dedupe = "none" | "exact" | "prefix" | "near";
 
 /** Field names are those of the spec's `import` block. */
 export interface ImportOptions extends RowRules {
@@ -31,10 +31,12 @@ export interface ImportOptions extends RowRules {
   readonly tokenizer?: string;
   readonly redact?: RedactOptions;
   /**
-   * `exact`: equal conversations once. `prefix`: also without those that a longer one repeats from its start. Absent: what
-   * the format has by default.
+   * `exact`: equal conversations once. `prefix`: also without those that a longer one repeats from its start. `near`: also without
+   * those that are nearly equal to an earlier one. Absent: what the format has by default.
    */
   readonly dedupe?: Dedupe;
+  /** Similarity from which conversations are nearly equal (Jaccard, of their word 5-grams). */
+  readonly near_threshold?: number;
   /** So many rows, chosen by a hash of their content and `seed`; their order stays. */
   readonly sample?: number;
   readonly seed?: number;
@@ -48,6 +50,8 @@ export interface ImportOptions extends RowRules {
 
 export const DEFAULT_LINE_BYTES = 16 * 2 ** 20;
 export const DEFAULT_TEST_SHARE = 0.1;
+/** Similarity from which Lee et al. (2022), "Deduplicating Training Data Makes Language Models Better", drop a document. */
+export const DEFAULT_NEAR_THRESHOLD = 0.8;
 
 /** What a thread needs to know to turn lines into rows. Plain data. */
 export interface ReadPlan {
@@ -66,6 +70,10 @@ export interface ReadPlan {
 
 /** Whether rows are compared or ranked, by keys. */
 export const needsKeys = ({ dedupe, options }: ReadPlan): boolean => dedupe !== "none" || options.sample !== undefined;
+
+/** From which similarity on rows are left out as nearly equal; undefined where they are not. */
+export const nearThreshold = ({ dedupe, options }: ReadPlan): number | undefined =>
+  dedupe === "near" ? (options.near_threshold ?? DEFAULT_NEAR_THRESHOLD) : undefined;
 
 export function formatOptions({ options, isVerbatim }: ReadPlan): FormatOptions {
   return {
@@ -105,6 +113,7 @@ export interface ImportFields {
   readonly redact_names?: readonly string[] | undefined;
   readonly redact_patterns?: readonly string[] | undefined;
   readonly dedupe?: string | undefined;
+  readonly near_threshold?: number | undefined;
   readonly sample?: number | undefined;
   readonly seed?: number | undefined;
   readonly split?: string | undefined;
@@ -129,6 +138,7 @@ export function importOptions(fields: ImportFields, tokenizer?: string): ImportO
     tokenizer,
     redact: fields.redact ? redactOptions(fields) : undefined,
     dedupe: fields.dedupe,
+    near_threshold: fields.near_threshold === DEFAULT_NEAR_THRESHOLD ? undefined : fields.near_threshold,
     sample: fields.sample,
     seed: fields.seed || undefined,
     split: fields.split,
@@ -161,6 +171,8 @@ export function optionFault(fields: ImportFields, spell: (field: keyof ImportFie
     if (value !== undefined && !(Array.isArray(value) && value.length === 0) && !fields[other])
       return `${spell(field)} does nothing without ${spell(other)}.`;
   }
+  if (fields.near_threshold !== undefined && fields.dedupe !== "near")
+    return `${spell("near_threshold")} does nothing without ${spell("dedupe")} near.`;
   const odd = fields.role_prefix?.find((text) => !ROLE_PREFIX.test(text));
   if (odd !== undefined)
     return `${spell("role_prefix")} takes ROLE=PREFIX with the role system, user or assistant, as in assistant=AI:, and not \`${odd}\`.`;

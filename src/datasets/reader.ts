@@ -6,7 +6,15 @@ import { excerptAt } from "./excerpt.ts";
 import { jsonFault } from "./fault.ts";
 import type { Candidate, Format, FormatOptions, Half } from "./format.ts";
 import { type ConversationKeys, conversationKeys, type KeyList, splitPoint } from "./keys.ts";
-import { DEFAULT_LINE_BYTES, DEFAULT_TEST_SHARE, formatOptions, needsKeys, type ReadPlan } from "./options.ts";
+import { setsOf } from "./near/sets.ts";
+import {
+  DEFAULT_LINE_BYTES,
+  DEFAULT_TEST_SHARE,
+  formatOptions,
+  nearThreshold,
+  needsKeys,
+  type ReadPlan,
+} from "./options.ts";
 import { Redactor, SurvivedError } from "./redact.ts";
 import { formatNamed } from "./registry.ts";
 import { applyRules, damaged, RejectedRow, skipped } from "./row.ts";
@@ -85,6 +93,12 @@ export class LineReader {
   /** How lines make conversations, where none is one. */
   get session(): SessionRules | undefined {
     return this.#format?.session;
+  }
+
+  /** What near duplicates among rows are told by; undefined where they are not looked for. */
+  setsOf(rows: Buffer): Uint32Array<ArrayBuffer> | undefined {
+    const threshold = nearThreshold(this.#plan);
+    return threshold === undefined ? undefined : setsOf(rows, threshold);
   }
 
   /** Places that a tally keeps for each reason; undefined for the usual few. */

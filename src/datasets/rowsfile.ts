@@ -95,17 +95,19 @@ export class RowsFile {
 
   /** Pieces of the same size from a byte on, but for the last. Each has memory of its own. */
   *chunks(from = 0): Generator<Buffer<ArrayBuffer>> {
-    for (let position = from; position < this.size; ) {
-      const chunk = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, this.size - position));
-      let length = 0;
-      while (length < chunk.length) {
-        const read = readSync(this.#fd, chunk, length, chunk.length - length, this.#base + position + length);
-        if (read === 0) throw new Error("a temporary file is shorter than what was written to it");
-        length += read;
-      }
-      position += length;
-      yield chunk;
+    for (let position = from; position < this.size; position += READ_BYTES)
+      yield this.read(position, Math.min(READ_BYTES, this.size - position));
+  }
+
+  /** So many bytes from a byte on, in memory of their own. */
+  read(position: number, length: number): Buffer<ArrayBuffer> {
+    const bytes = Buffer.allocUnsafeSlow(length);
+    for (let at = 0; at < length; ) {
+      const got = readSync(this.#fd, bytes, at, length - at, this.#base + position + at);
+      if (got === 0) throw new Error("a temporary file is shorter than what was written to it");
+      at += got;
     }
+    return bytes;
   }
 
   /** What is not temporary stays open. */

@@ -4,7 +4,8 @@
  * that memory is for a part of the keys and one byte a row.
  */
 import { KeySet, keyOf, type RowKeys } from "./keys.ts";
-import type { Dedupe, ImportOptions } from "./options.ts";
+import { SetReader } from "./near/sets.ts";
+import { DEFAULT_NEAR_THRESHOLD, type Dedupe, type ImportOptions } from "./options.ts";
 import { RowsFile } from "./rowsfile.ts";
 
 /** Rows that were read together: bytes of lines with their newlines, and for each row its line in the file. */
@@ -15,6 +16,8 @@ export interface SpooledRows {
   readonly rows: Buffer;
   readonly rowLines: Uint32Array;
   readonly keys: RowKeys | undefined;
+  /** What near duplicates are told by (near/sets.ts). */
+  readonly sets: Uint32Array | undefined;
   readonly dedupe: Dedupe;
 }
 
@@ -27,7 +30,7 @@ export interface KeptRows {
 /** Why a row that was read does not come out. */
 export type Drop = (reason: string, file: string, line: number) => void;
 
-interface Batch extends Omit<SpooledRows, "rows" | "rowLines" | "keys"> {
+interface Batch extends Omit<SpooledRows, "rows" | "rowLines" | "keys" | "sets"> {
   /** Number of its first row. */
   readonly first: number;
 }
@@ -42,8 +45,14 @@ interface Stretch {
 }
 
 /** What becomes of a row. */
-const FATES = ["kept", "the beginning of a longer conversation", "equal to an earlier row", "not in the sample"];
-const [KEPT, BEGINNING, EQUAL, NOT_DRAWN] = [0, 1, 2, 3];
+const FATES = [
+  "kept",
+  "the beginning of a longer conversation",
+  "equal to an earlier row",
+  "nearly equal to an earlier row",
+  "not in the sample",
+];
+const [KEPT, BEGINNING, EQUAL, NEAR, NOT_DRAWN] = [0, 1, 2, 3, 4];
 
 /** A row in the ledger: its key (two words), bytes of its line with the newline, its line in the batch. */
 const WORDS = 4;
@@ -54,6 +63,8 @@ export class Spool {
   readonly #rows: RowsFile;
   readonly #ledger = RowsFile.temporary();
   readonly #beginnings = RowsFile.temporary();
+  /** Of every row in order, where near duplicates are left out. */
+  #sets: RowsFile | undefined;
   readonly #options: ImportOptions;
   readonly #keysAtOnce: number;
   readonly #batches: Batch[] = [];
@@ -66,7 +77,7 @@ export class Spool {
     this.#keysAtOnce = keysAtOnce;
   }
 
-  add({ rows, rowLines, keys, ...batch }: SpooledRows): void {
+  add({ rows, rowLines, keys, sets, ...batch }: SpooledRows): void {
     this.#rows.append(rows);
     this.#batches.push({ ...batch, first: this.#count });
     const ledger = new Uint32Array(rowLines.length * WORDS);
@@ -83,7 +94,11 @@ export class Spool {
     }
     this.#ledger.append(ledger);
     this.#count += rowLines.length;
-    if (keys && batch.dedupe === "prefix") this.#beginnings.append(keys.beginnings);
+    if (sets) {
+      this.#sets ??= RowsFile.temporary();
+      this.#sets.append(sets);
+    }
+    if (keys && mergesGrowing(batch)) this.#beginnings.append(keys.beginnings);
   }
 
   /** The rows that are kept, at most `limit`, in order, as chunks of whole lines; `drop` is told why others are not. */
@@ -148,8 +163,18 @@ export class Spool {
     const parts = Math.max(1, Math.ceil((this.#count + this.#beginnings.size / 8) / this.#keysAtOnce));
     if (this.#batches.some(({ dedupe }) => dedupe !== "none"))
       for (let part = 0; part < parts; part += 1) this.#compare(fates, part, parts);
+    if (this.#sets) this.#leaveOutNear(fates, this.#sets);
     if (this.#options.sample !== undefined) this.#draw(fates, this.#options.sample);
     return fates;
+  }
+
+  /** Of rows that are nearly equal, the first stays. */
+  #leaveOutNear(fates: Uint8Array, sets: RowsFile): void {
+    const reader = new SetReader(sets, this.#options.near_threshold ?? DEFAULT_NEAR_THRESHOLD);
+    for (let row = 0; row < this.#count; row += 1) {
+      if (fates[row] !== KEPT) reader.skip();
+      else if (!reader.isNew()) fates[row] = NEAR;
+    }
   }
 
   /** Compares the rows whose keys are in one of so many parts. */
@@ -166,7 +191,7 @@ export class Spool {
       for (let i = 0; i * WORDS < words.length; i += 1) {
         const [low, high] = [words[i * WORDS] as number, words[i * WORDS + 1] as number];
         if (high % parts !== part) continue;
-        if (batch.dedupe === "prefix" && beginnings.hasWords(low, high)) fates[row + i] = BEGINNING;
+        if (mergesGrowing(batch) && beginnings.hasWords(low, high)) fates[row + i] = BEGINNING;
         else if (!seen.addWords(low, high)) fates[row + i] = EQUAL;
       }
     }
@@ -218,9 +243,12 @@ export class Spool {
   }
 
   close(): void {
-    for (const file of [this.#rows, this.#ledger, this.#beginnings]) file.close();
+    for (const file of [this.#rows, this.#ledger, this.#beginnings, this.#sets]) file?.close();
   }
 }
+
+const mergesGrowing = ({ dedupe }: Batch | Pick<SpooledRows, "dedupe">): boolean =>
+  dedupe === "prefix" || dedupe === "near";
 
 const wordsOf = ({ buffer, byteOffset, length }: Buffer): Uint32Array =>
   new Uint32Array(buffer, byteOffset, Math.floor(length / 4));

@@ -29,6 +29,8 @@ export interface BlockResult {
   readonly rowLines: Uint32Array<ArrayBuffer>;
   /** Where rows are compared or sampled. */
   readonly keys: RowKeys | undefined;
+  /** By row, what near duplicates are told by (near/sets.ts); only where they are left out. */
+  readonly sets: Uint32Array<ArrayBuffer> | undefined;
   readonly halves: readonly PlacedHalf[];
   readonly events: readonly PlacedEvent[];
   /** Lines that the block stands for. */
@@ -61,13 +63,13 @@ type ReadingStep = (tally: BlockTally, sink: RowSink) => { readonly lines: numbe
 
 /** Runs a reading step and gathers what it gave. `out` is where rows are written to, `spare` what they may be taken from it in. */
 export function collect(
-  { mostPlaces }: LineReader,
+  reader: LineReader,
   step: ReadingStep,
   mostRows = Number.POSITIVE_INFINITY,
   out = new RowBuffer(),
   spare?: ArrayBuffer,
 ): BlockResult {
-  const tally = new BlockTally(mostPlaces);
+  const tally = new BlockTally(reader.mostPlaces);
   const rowLines: number[] = [];
   const [wholes, beginnings] = [new KeyList(), new KeyList()];
   const halves: PlacedHalf[] = [];
@@ -92,11 +94,13 @@ export function collect(
   });
   const keys = wholes.length > 0 ? { wholes: wholes.take(), beginnings: beginnings.take() } : undefined;
   const rowCount = rowLines.length;
+  const rows = out.take(spare);
   return {
-    rows: out.take(spare),
+    rows,
     rowCount,
     rowLines: new Uint32Array(rowLines),
     keys,
+    sets: reader.setsOf(rows),
     halves,
     events,
     lines,

@@ -49,8 +49,9 @@ async function answer(request: WorkRequest): Promise<WorkReply> {
 }
 
 /** What changes hands instead of being copied; the block's memory goes back. */
-function memoryOf({ rows, rowLines, keys }: WireResult, bytes: Uint8Array): ArrayBuffer[] {
+function memoryOf({ rows, rowLines, keys, sets }: WireResult, bytes: Uint8Array): ArrayBuffer[] {
   const all = [rows.buffer as ArrayBuffer, rowLines.buffer, ...(bytes.length > 0 ? [bytes.buffer as ArrayBuffer] : [])];
+  if (sets) all.push(sets.buffer);
   return keys ? [...all, keys.wholes.buffer, keys.beginnings.buffer] : all;
 }
 

@@ -118,6 +118,7 @@ function fieldsOf(node: SpecNode): ImportFields {
     redact_names: list("redact_names"),
     redact_patterns: list("redact_patterns"),
     dedupe: text("dedupe"),
+    near_threshold: number("near_threshold"),
     sample: number("sample"),
     seed: number("seed"),
     split: text("split"),

@@ -54,6 +54,7 @@ test("growing and equal conversations", () => {
             dedupe,
             rows: Buffer.from(rows.map((r) => `${r.text}\n`).join("")),
             rowLines: Uint32Array.from(rows, (_, i) => i + 1),
+            sets: undefined,
             keys: {
               wholes: BigUint64Array.from(rows, (r) => r.key),
               beginnings: new BigUint64Array(rows.flatMap((r) => r.beginnings)),

@@ -37,6 +37,7 @@ export interface ImportFlags {
   readonly maxTokens?: number;
   readonly model?: string;
   readonly dedupe?: string;
+  readonly nearThreshold?: number;
   readonly sample?: number;
   readonly seed?: number;
   readonly split?: string;

@@ -1,8 +1,8 @@
 /** Commands that look at and turn data: import, render. */
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { ImportFlags } from "../commands/import.ts";
 import type { RenderFlags } from "../commands/render.ts";
-import { anyNumber, bindSpecOptions, repeat, shareBelowOne, wholeNumber } from "../options.ts";
+import { anyNumber, bindSpecOptions, repeat, share, shareBelowOne, wholeNumber } from "../options.ts";
 import type { Register } from "../register.ts";
 
 /** Forms of logs that an import knows by name. */
@@ -42,6 +42,13 @@ const registerImport: Register = (program, run) => {
     );
 };
 
+/** Below a half, nothing could be compared but all with all. */
+function nearShare(text: string): number {
+  const value = share(text);
+  if (value < 0.5) throw new InvalidArgumentError("It takes a number from 0.5 to 1.");
+  return value;
+}
+
 /** What a conversation must be, and what of it becomes the row. */
 function bindImportRules(command: Command): void {
   command
@@ -66,8 +73,13 @@ function bindImportLimits(command: Command): void {
     .addOption(
       new Option(
         "--dedupe <how>",
-        "equal conversations once; prefix: only the longest of growing ones (default for logs)",
-      ).choices(["none", "exact", "prefix"]),
+        "equal conversations once; prefix: only the longest of growing ones (default for logs); near: also the first of nearly equal ones",
+      ).choices(["none", "exact", "prefix", "near"]),
+    )
+    .option(
+      "--near-threshold <x>",
+      "share of word 5-grams that nearly equal ones have in common (default: 0.8)",
+      nearShare,
     )
     .option("--limit <n>", "at most this many rows", wholeNumber(1))
     .option("--sample <n>", "so many rows, chosen by a hash of their content", wholeNumber(1))
