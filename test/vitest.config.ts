@@ -1,3 +1,5 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -13,6 +15,8 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     pool: "forks",
     maxWorkers: 2,
+    // Servers of tests are nobody's to see.
+    env: { XDG_STATE_HOME: join(tmpdir(), "rlcli-test-state") },
     ...(process.env.RLCLI_TEST_REPORT
       ? { reporters: ["default", "json"], outputFile: { json: process.env.RLCLI_TEST_REPORT } }
       : {}),

@@ -50,6 +50,7 @@ const VARIABLES: Page = {
     row("RLCLI_DATA", "Where Python environments are kept (default: rlcli in XDG_DATA_HOME, ~/.local/share)."),
     row("XDG_CACHE_HOME", "The folder of caches."),
     row("XDG_DATA_HOME", "The folder of installed things."),
+    row("XDG_STATE_HOME", "Where it is noted which servers run (default: ~/.local/state)."),
     row("HF_TOKEN", "Token for the Hugging Face hub: private datasets, and uploads."),
     row("HF_ENDPOINT", "The hub, or a mirror of it (default: https://huggingface.co)."),
     row("HF_HUB_OFFLINE", "1: the hub is not asked; what is in the cache is used."),

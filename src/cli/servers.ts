@@ -31,10 +31,14 @@ export async function serverRow(open: OpenProject, node: SpecNode): Promise<Serv
   const seen = readRuntime(folder);
   if (seen.state === "died") return { address, backend, model, state: "died", lastWords: seen.logTail };
   if (seen.state !== "running") return { address, backend, model, state: seen.state };
-  const { runtime } = seen;
+  return runningRow(address, folder, seen.runtime);
+}
+
+/** Of a server that runs, whatever its spec says now. */
+export async function runningRow(address: Address, folder: string, runtime: ServerRuntime): Promise<ServerRow> {
   const common = {
     address,
-    backend,
+    backend: runtime.backend ?? "embedded",
     model: runtime.model,
     state: "running" as const,
     url: runtime.publicUrl ?? runtime.url,

@@ -5,6 +5,7 @@ import { fail } from "../diagnostic.ts";
 import { durationMs } from "../duration.ts";
 import type { ProjectContext } from "../kind.ts";
 import { ensureEmbedded } from "../servers/embedded/ensure.ts";
+import { indexFolder, noteServer } from "../servers/known.ts";
 import { isSkyrl } from "../servers/skyrl/settings.ts";
 import type { SpecNode } from "../spec.ts";
 import { numberAt, secretAt, stringAt } from "./attributes.ts";
@@ -74,16 +75,22 @@ export async function connect(
       ...pick(settings, "port", "host", "idleTimeoutSeconds", "slots"),
       ...options,
     });
+    note(settings, project);
     return { url, token, serverRun };
   }
   if (settings.skyrl) {
     const server = { ...settings, skyrl: settings.skyrl };
     const folder = serverFolder(project.dataFolder, settings.address);
     const { url, token, serverRun, modelFolder } = await ensureSkyrl(server, project, folder, options);
+    note(settings, project);
     return { url, token, serverRun, model: modelFolder };
   }
   const url = settings.url as string;
   return { url, token: secretValue(settings.apiKey, project), serverRun: url };
+}
+
+function note({ address }: ServerSettings, { dataFolder, folder, env }: ProjectContext): void {
+  noteServer(indexFolder(env), { address, folder: serverFolder(dataFolder, address), project: folder });
 }
 
 /** A secret's value from the environment variable of its name. */

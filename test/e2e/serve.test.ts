@@ -53,3 +53,33 @@ test("there is no key without a server, and no address for a spec's server on th
   expect(project.run(["serve", "start", "--host", "0.0.0.0"]).err).toContain("RL9003");
   expect(project.run(["serve", "start", "--port", "1"]).err).toContain("RL9003");
 });
+
+test("`serve list` shows what runs in other folders too, by folder, until it stops; --here does not", () => {
+  const spec = "rlcli: 1\nproject: p\nserver: { backend: embedded, model: builtin:tiny }\n";
+  const adhoc = newProject();
+  const other = new TestProject({ "rlcli.yaml": spec });
+  onTestFinished(async () => {
+    other.run(["serve", "stop", "--force"]);
+    await other.close();
+  });
+  const state = join(adhoc.folder, "state");
+  for (const project of [adhoc, other]) project.env.XDG_STATE_HOME = state;
+  adhoc.ok("serve", "start", ...MODEL);
+  other.ok("serve", "start");
+  const rows = (...args: string[]) => JSON.parse(adhoc.ok("serve", "list", "--json", ...args));
+  const all = rows();
+  expect(all.formatVersion).toBe(2);
+  expect(all.servers).toMatchObject([
+    { address: "server.default", state: "running", folder: adhoc.folder, flags: "--base-model builtin:tiny" },
+    { address: "server.default", state: "running", folder: other.folder, model: "builtin:tiny", sessions: 0 },
+  ]);
+  expect(rows("--here").servers).toEqual([{ ...all.servers[0], uptimeSeconds: expect.any(Number) }]);
+  expect(adhoc.ok("serve", "list")).toMatch(/^server\.default .*\nin \S+\nserver\.default .* running .*\n$/);
+  // From there it is the other way round; a server that the spec has no more is still shown.
+  other.write("rlcli.yaml", spec.replace(/server:.*\n/, ""));
+  const [first, second] = JSON.parse(other.ok("serve", "list", "--json")).servers;
+  expect([first.folder, second.folder].sort()).toEqual([adhoc.folder, other.folder].sort());
+  other.write("rlcli.yaml", spec);
+  adhoc.ok("-C", other.folder, "serve", "stop");
+  expect(rows().servers).toHaveLength(1);
+});

@@ -3,15 +3,16 @@ import { createReadStream, existsSync, readdirSync, statSync, unwatchFile, watch
 import { join } from "node:path";
 import { diagnostic, fail, RlcliError } from "../../diagnostic.ts";
 import { serverFolder } from "../../kinds/connect.ts";
+import { indexFolder, type KnownServer, knownServers } from "../../servers/known.ts";
 import { logPath } from "../../servers/launch.ts";
 import { readLog } from "../../servers/log.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import { DEFAULT_SPEC_FILE, specFiles } from "../options.ts";
 import { type OpenProject, openProject } from "../project.ts";
-import { serverNodes, serverRow } from "../servers.ts";
+import { runningRow, serverNodes, serverRow } from "../servers.ts";
 import { openTarget } from "../target.ts";
-import { renderServers, type ServerRow } from "../views/servers.ts";
+import { type PlacedRow, renderElsewhere, renderServers, type ServerRow } from "../views/servers.ts";
 import { type ServeFlags, withModel } from "./serve.ts";
 
 /** Exit code 0 if every server of the spec that is rlcli's to start runs, 1 if one does not: for scripts. */
@@ -25,17 +26,61 @@ export async function serveStatus(context: CommandContext, flags: ServeFlags): P
   return rows.every((row) => row.state === "running" || row.state === "external") ? EXIT.done : EXIT.failed;
 }
 
-/** All servers of this folder: the spec's, and those that were started with --base-model. */
-export async function serveList(context: CommandContext, flags: ServeFlags): Promise<ExitCode> {
+export interface ListFlags extends ServeFlags {
+  /** Only this folder's. */
+  readonly here?: boolean;
+}
+
+/** 2: also servers of other folders, so that every row has its folder. */
+export const SERVE_LIST_JSON_VERSION = 2;
+
+/**
+ * All servers of this folder: the spec's, and those that were started with --base-model, whether or not they run. Then those that this user
+ * started in other folders, as long as they run.
+ */
+export async function serveList(context: CommandContext, flags: ListFlags): Promise<ExitCode> {
   const hasSpec =
     flags.file !== undefined || specFiles(undefined, context.cwd).some((file) => existsSync(join(context.cwd, file)));
-  const own = hasSpec ? await rowsOf(await openWith(context, flags)) : [];
-  const adhoc = await Promise.all(adhocFiles(context.cwd).map((file) => adhocRows(context, file)));
-  const rows = [...own, ...adhoc.flat()];
-  show(context, rows);
-  if (rows.length === 0 && !context.isJson)
+  const own = hasSpec ? await openWith(context, flags) : undefined;
+  const ofSpec = own ? (await rowsOf(own)).map((row) => ({ ...row, folder: own.context.folder })) : [];
+  const files = adhocFiles(context.cwd);
+  const adhoc = await Promise.all(files.map((file) => adhocRows(context, file)));
+  const here = [...ofSpec, ...adhoc.flat().map((row) => ({ ...row, folder: context.cwd }))];
+  const isHere = ({ project, address }: KnownServer) =>
+    files.includes(join(project, DEFAULT_SPEC_FILE)) ||
+    (project === own?.context.folder && own.spec?.nodes.has(address) === true);
+  const elsewhere = flags.here ? [] : await rowsElsewhere(context, isHere);
+  if (context.isJson) {
+    const servers = [...here, ...elsewhere];
+    context.out(`${JSON.stringify({ formatVersion: SERVE_LIST_JSON_VERSION, servers })}\n`);
+    return EXIT.done;
+  }
+  context.out(renderServers(here, context.style) + renderElsewhere(elsewhere, context.style));
+  if (here.length + elsewhere.length === 0)
     context.err("No servers here. `rlcli serve start --base-model MODEL` starts one.\n");
   return EXIT.done;
+}
+
+/** Servers that run under other folders, or that the spec here has no more. */
+async function rowsElsewhere(
+  { env }: CommandContext,
+  isHere: (server: KnownServer) => boolean,
+): Promise<readonly PlacedRow[]> {
+  const others = knownServers(indexFolder(env)).filter((server) => !isHere(server));
+  return Promise.all(
+    others.map(async (server) => {
+      const row = await runningRow(server.address, server.folder, server.runtime);
+      const { place, isAdhoc } = placeOf(server);
+      return { ...row, folder: place, ...(isAdhoc ? { flags: `--base-model ${row.model}` } : {}) };
+    }),
+  );
+}
+
+/** Ad-hoc projects lie in the folder where their command was given. */
+
+function placeOf({ project }: KnownServer): { readonly place: string; readonly isAdhoc: boolean } {
+  const [, place] = /^(.+?)[\\/]\.rlcli[\\/]adhoc[\\/][^\\/]+$/.exec(project) ?? [];
+  return { place: place ?? project, isAdhoc: place !== undefined };
 }
 
 const rowsOf = (open: OpenProject): Promise<readonly ServerRow[]> =>

@@ -2,7 +2,7 @@
 import { type Command, Option } from "commander";
 import type { BenchFlags } from "../commands/bench.ts";
 import type { ServeFlags } from "../commands/serve.ts";
-import type { LogsFlags } from "../commands/serve-look.ts";
+import type { ListFlags, LogsFlags } from "../commands/serve-look.ts";
 import type { ServeOpenAiFlags } from "../commands/serve-openai.ts";
 import { bindSpecOptions, nonNegative, portNumber, repeat, share, wholeNumber } from "../options.ts";
 import { bindServeFlags, duration } from "../predecessor.ts";
@@ -90,8 +90,12 @@ const registerServe: Register = (program, run) => {
       run(async (context) => (await import("../commands/serve-look.ts")).serveStatus(context, flags)),
     );
   bindSpecOptions(serve.command("list"))
-    .summary("show all servers of this folder, also those without a spec")
-    .action((flags: ServeFlags) =>
+    .summary("show all servers of this folder, and those that run in others")
+    .description(
+      "Shows the servers of this folder, also those without a spec and those that do not run; then those that you started in other folders, as long as they run. `rlcli -C FOLDER serve stop` stops one of them.",
+    )
+    .option("--here", "only those of this folder")
+    .action((flags: ListFlags) =>
       run(async (context) => (await import("../commands/serve-look.ts")).serveList(context, flags)),
     );
   bindSpecOptions(serve.command("logs"), { hasShort: false })

@@ -1,8 +1,9 @@
 /** Servers as a person reads them: one line each. */
 import type { Style } from "./style.ts";
+import { printable } from "./text.ts";
 import { duration } from "./units.ts";
 
-/** `formatVersion` 1 of `serve status --json` and `serve list --json`. */
+/** `formatVersion` 1 of `serve status --json`; with its folder 2 of `serve list --json`. */
 export interface ServerRow {
   readonly address: string;
   readonly backend: string;
@@ -21,6 +22,22 @@ export interface ServerRow {
   readonly lastWords?: string;
   /** Of an ad-hoc server: the flags that name it. */
   readonly flags?: string;
+}
+
+export interface PlacedRow extends ServerRow {
+  /** Of its spec, or where the command was given that started it. */
+  readonly folder: string;
+}
+
+/** Those of other folders, folder by folder. */
+export function renderElsewhere(rows: readonly PlacedRow[], style: Style): string {
+  const folders = [...new Set(rows.map(({ folder }) => folder))];
+  return folders
+    .map((folder) => {
+      const own = rows.filter((row) => row.folder === folder);
+      return `${style.dim(`in ${printable(folder)}`)}\n${renderServers(own, style)}`;
+    })
+    .join("");
 }
 
 export function renderServers(rows: readonly ServerRow[], style: Style): string {
