@@ -489,7 +489,7 @@ export const CODES = table({
     summary: "Address is not open",
     explanation:
       "The server refuses to give the file. Web addresses are asked without credentials; `s3://` with those in the environment, or without any.",
-    next: "For `s3://`, set `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and, for a temporary key, `AWS_SESSION_TOKEN`; for the web, use an address that is open.",
+    next: "Set `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY` and, for a temporary key, `AWS_SESSION_TOKEN` for `s3://`; for the web, use an address that is open.",
   },
   RL6032: {
     summary: "Nothing is at an address",
