@@ -102,5 +102,5 @@ describe("the loss that a server is to compute", () => {
 
   test("a server that does not answer stops nothing: the run itself will say so", async () => {
     await check("http://127.0.0.1:1", "gspo");
-  }, 20_000);
+  });
 });

@@ -106,7 +106,7 @@ describe("stopping", () => {
     });
     // More than is read at once, so that rows are on their way when the signal comes.
     stopped.stdin.write(`${row("x".repeat(1000))}\n`.repeat(2000));
-    await expect.poll(() => readdirSync(place).length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => readdirSync(place).length).toBe(2);
     stopped.kill(signal);
     const { exitCode, stderr } = await stopped;
     expect({ exitCode, stderr }).toMatchObject({

@@ -50,12 +50,12 @@ describe.skipIf(!hasPython)("transformers and peft", () => {
   const apart = (a: readonly number[], b: readonly number[]) =>
     a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i]!)), 0);
 
-  test.each(adapters)("an adapter of $name, and a whole model", { timeout: 120_000 }, async ({ lora }) => {
+  test.each(adapters)("an adapter of $name, and a whole model", { timeout: 300_000 }, async ({ lora }) => {
     const adapter = await trained(lora, "sampler_weights");
     const whole = await trained(null, "weights");
     const base = ensureBuiltinModel("builtin:tiny", cacheFolder);
     const order = { base, adapter: adapter.folder, whole: whole.folder, tokens: bytesOf(TEXT) };
-    const { code, stdout, stderr } = await runPython("checkpoints.py", [JSON.stringify(order)], { timeoutMs: 100_000 });
+    const { code, stdout, stderr } = await runPython("checkpoints.py", [JSON.stringify(order)], { timeoutMs: 280_000 });
     expect(code, stderr).toBe(0);
     const found = JSON.parse(stdout);
     expect(apart(found.adapter, adapter.logprobs)).toBeLessThan(1e-4);

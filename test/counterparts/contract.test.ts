@@ -93,7 +93,7 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
   afterAll(async () => {
     await client?.close();
     await server?.stop();
-  }, 60_000);
+  }, 300_000);
 
   /** The gradient norm of data whose plain sum is the loss; the weights stay as they are. */
   async function gradNorm(loss: Loss, data: readonly Datum[]): Promise<number> {
@@ -116,7 +116,7 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     await (await model.forward([datum([1, 2, 3])], CE)).result();
     expect(client.passEncoding).toBe("protobuf");
     expect(await model.info()).toMatchObject({ modelId: model.id, loraRank: 4 });
-  }, 120_000);
+  }, 300_000);
 
   it("scores tokens as the reference does, in both encodings", async () => {
     const json = new TinkerClient({ baseUrl: server.url, apiKey: TOKEN, encoding: "json" });
@@ -132,7 +132,7 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     }
     await other.unload();
     await json.close();
-  }, 120_000);
+  }, 300_000);
 
   it("has one meaning of a step: what is split over datums, doubled or padded is the same gradient", async () => {
     const tokens = [5, 6, 7, 8, 9, 10, 11];
@@ -316,7 +316,7 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     const fresh = await (await other.sampler()).result();
     await (await fresh.sample(request)).result();
     await other.unload();
-  }, 120_000);
+  }, 300_000);
 
   it("has the gradient of a loss that the client computes", async () => {
     const data = [datum([5, 6, 7, 8, 9], [1, 1, 0, 2]), datum([9, 8, 7], [1, 0.5])];
@@ -346,7 +346,7 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     const squared = await custom(squares);
     expect(squared.value).toBeGreaterThan(0);
     expect(squared.norm / (await gradNorm(CE, equal))).toBeCloseTo(1, 3);
-  }, 120_000);
+  }, 300_000);
 
   it("creates a model without the gradients that another client left in its slot", async () => {
     const others = await client.createSession({ tags: ["contract", "careless"] });
@@ -361,7 +361,7 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     expect(Object.entries(metrics).find(([name]) => name.includes("grad_norm"))![1]).toBe(0);
     await clean.unload();
     await others.finish();
-  }, 120_000);
+  }, 300_000);
 
   it("trains a supervised run of rlcli, which is stopped and goes on", async () => {
     const { order, folder } = makeOrder({
@@ -408,5 +408,5 @@ describe.each(COUNTERPARTS)("$kind", ({ kind, isThere, start, has }) => {
     });
     await fresh.unload();
     await session.finish();
-  }, 120_000);
+  }, 300_000);
 });

@@ -58,7 +58,7 @@ function rolloutsOf(seed: number): Rollout[][] {
 }
 
 describe.skipIf(!cookbookPython)("tinker-cookbook on the same rollouts", () => {
-  test.each([1, 2, 3])("seed %i", { timeout: 120_000 }, async (seed) => {
+  test.each([1, 2, 3])("seed %i", { timeout: 300_000 }, async (seed) => {
     const groups = rolloutsOf(seed);
     const rules = { advantage: "center", min_group_size: 1, keepConstant: true } as const;
     const scored = groups.flatMap((group) => judgeGroup(group, rules).scored);
@@ -91,7 +91,7 @@ describe.skipIf(!cookbookPython)("tinker-cookbook on the same rollouts", () => {
     };
     writeFileSync(file, JSON.stringify(given));
     const script = new URL("cookbook_rl.py", import.meta.url).pathname;
-    const { code, stdout, stderr } = await runCommand(cookbookPython!, [script, file], { timeoutMs: 100_000 });
+    const { code, stdout, stderr } = await runCommand(cookbookPython!, [script, file], { timeoutMs: 280_000 });
     expect(code, stderr).toBe(0);
     const theirs = JSON.parse(stdout.trim().split("\n").at(-1)!);
 

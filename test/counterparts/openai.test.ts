@@ -20,7 +20,7 @@ beforeAll(async () => {
   if (openaiPython === undefined) return;
   const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Zürich"}}\n</tool_call>';
   endpoint = await servePolicy((prompt) => (prompt.includes("user\ncall") ? call : "Grüezi 🙂 ".repeat(9)));
-  const run = await runCommand(openaiPython, [script.pathname, endpoint.url], { timeoutMs: 100_000 });
+  const run = await runCommand(openaiPython, [script.pathname, endpoint.url], { timeoutMs: 280_000 });
   outcomes = run.stdout
     .split("\n")
     .filter(Boolean)

@@ -34,13 +34,13 @@ describe.each(versions)("tinker %s", (version) => {
 
   beforeAll(async () => {
     if (folder === undefined) return;
-    const run = await runPython("sdk.py", [server.server.url, TOKEN], { pythonPath: folder, timeoutMs: 150_000 });
+    const run = await runPython("sdk.py", [server.server.url, TOKEN], { pythonPath: folder, timeoutMs: 280_000 });
     outcomes = run.stdout
       .split("\n")
       .filter(Boolean)
       .map((line) => JSON.parse(line) as Outcome);
     stderr = run.stderr;
-  }, 180_000);
+  }, 300_000);
 
   test.skipIf(folder === undefined).each(checks)("%s", (check) => {
     const outcome = outcomes.find((one) => one.check === check);

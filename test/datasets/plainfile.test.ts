@@ -206,4 +206,4 @@ test("threads, which take blocks in turn with the main one, change nothing of a 
   expect(outputs[1]?.rows === outputs[0]?.rows).toBe(true);
   expect(outputs[1]?.statistics).toEqual(outputs[0]?.statistics);
   expect(outputs[0]?.statistics).toMatchObject({ lines: 24_000, dropped: { "JSON breaks off": 4 } });
-}, 120_000);
+}, 300_000);

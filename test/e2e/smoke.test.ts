@@ -53,7 +53,7 @@ afterEach(async () => {
 const MODEL = "model: builtin:tiny";
 const local = SPEC.replace("model: Qwen/Qwen3-4B-Instruct-2507", MODEL);
 
-test("tries every block for two steps and leaves nothing behind", { timeout: 120_000 }, async () => {
+test("tries every block for two steps and leaves nothing behind", async () => {
   const project = projectOf(local.replace("backend: fsdp", "backend: fsdp"));
   const { code, out, err } = await project.run(["apply", "--smoke"]);
   expect(err + out).toContain("✓ deployment.production");
@@ -63,7 +63,7 @@ test("tries every block for two steps and leaves nothing behind", { timeout: 120
   expect(existsSync(join(project.folder, ".rlcli", "runs"))).toBe(false);
 });
 
-test("says what could not be tried, and that it is incomplete", { timeout: 120_000 }, async () => {
+test("says what could not be tried, and that it is incomplete", async () => {
   const spec = SPEC.replace("sums: { source: tasks.jsonl }", "sums: { source: hf://openai/gsm8k/main/train }");
   const { code, out } = await projectOf(spec).run(["apply", "--smoke"]);
   expect(code).toBe(3);
@@ -72,7 +72,7 @@ test("says what could not be tried, and that it is incomplete", { timeout: 120_0
   expect(out).toContain("tokenizer of Qwen/Qwen3-4B-Instruct-2507: the model is not a folder on this machine");
 });
 
-test("finds a grader that throws", { timeout: 120_000 }, async () => {
+test("finds a grader that throws", async () => {
   const spec = local
     .replace("{ type: match,", "{ type: module, module: grade.js, retries: 0,")
     .replace(", answer: a", "");
@@ -83,7 +83,7 @@ test("finds a grader that throws", { timeout: 120_000 }, async () => {
   expect(err).toContain("no such key");
 });
 
-test("finds a field that the tasks do not have", { timeout: 120_000 }, async () => {
+test("finds a field that the tasks do not have", async () => {
   const { code, err } = await projectOf(local.replace("question: q", "question: prompt")).run(["apply", "--smoke"]);
   expect(code).toBe(1);
   expect(err).toMatch(/RL7101[\s\S]*the field `prompt`, which `question` of/);

@@ -34,7 +34,7 @@ const rows = Array.from({ length: 12 }, (_, i) =>
 beforeAll(async () => {
   bundle = await bundleChild();
   await ensure();
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await stopServer(serverFolder, { force: true, timeoutMs: 60_000 });
   rmSync(base, { recursive: true, force: true });

@@ -64,7 +64,7 @@ function damage(value: unknown, choose: (count: number) => number, replacement: 
   return copy;
 }
 
-test("damaged bodies", { timeout: 120_000 }, async () => {
+test("damaged bodies", { timeout: 300_000 }, async () => {
   const cases = fc.tuple(fc.nat(), fc.array(fc.nat(), { minLength: 12, maxLength: 12 }), values);
   await fc.assert(
     fc.asyncProperty(cases, async ([which, choices, replacement]) => {

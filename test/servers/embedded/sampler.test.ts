@@ -59,7 +59,7 @@ describe("a sample depends on weights, prompt and seed alone", () => {
     })
     .map(({ length, promptSeed, ...rest }) => requestOf({ prompt: tokensOf(length, promptSeed), ...rest }));
 
-  test("bit for bit: alone, among others, and in another order", { timeout: 60_000 }, async () => {
+  test("bit for bit: alone, among others, and in another order", async () => {
     const batch = fc.array(fc.tuple(fc.constantFrom(decoder, other), requestArbitrary), {
       minLength: 2,
       maxLength: 25,

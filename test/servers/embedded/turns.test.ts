@@ -38,9 +38,7 @@ describe("turns", () => {
 });
 
 describe("a busy server", () => {
-  test("trains a newcomer and samples while another model's long queue is worked off", {
-    timeout: 60_000,
-  }, async () => {
+  test("trains a newcomer and samples while another model's long queue is worked off", async () => {
     const server = await startTestServer({ bodyLimitBytes: 64_000_000 });
     const [busy, newcomer] = [await server.newModel(), await server.newModel()];
     const text = "the quick brown fox jumps over the lazy dog, again and again and again and again";

@@ -27,7 +27,7 @@ const ensure = () => ensureEmbedded({ folder: serverFolder, model: "builtin:tiny
 beforeAll(async () => {
   bundle = await bundleChild();
   await ensure();
-}, 120_000);
+}, 300_000);
 afterAll(async () => {
   await stopServer(serverFolder, { force: true, timeoutMs: 60_000 });
   rmSync(base, { recursive: true, force: true });

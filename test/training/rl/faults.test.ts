@@ -80,7 +80,7 @@ async function run(policy: Partial<PolicyOptions>, options: RlOptions = {}): Pro
   return { end, folder, metrics: read("metrics.jsonl"), events: read("events.jsonl"), steps: last?.model.steps ?? 0 };
 }
 
-test("rewards and metrics are those of the script; each update is applied once", { timeout: 120_000 }, async () => {
+test("rewards and metrics are those of the script; each update is applied once", async () => {
   const { end, metrics, steps } = await run({});
   expect(end).toEqual({ status: "complete", step: 3 });
   expect(metrics.map(({ values }) => values!["reward/mean"])).toEqual([0.5, 0.5, 0.5]);
@@ -98,7 +98,7 @@ test.each([
   ["an update is taken and the answer lost", "/optim_step", DROP_AFTER],
   ["500 to the sampler", "/save_weights_for_sampler", BROKEN],
   ["a forgotten future", "/retrieve_future", EXPIRE],
-] as const)("%s", { timeout: 120_000 }, async (_, path, fault) => {
+] as const)("%s", async (_, path, fault) => {
   const whole = await run({});
   const { end, metrics, steps } = await run({ faults: [{ path, at: 2, fault }] });
   expect(end).toEqual({ status: "complete", step: 3 });
@@ -107,7 +107,7 @@ test.each([
 });
 
 test("the server starts anew in the middle: from the last checkpoint, each step once", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const { end, steps, metrics } = await run(
     { faults: [{ path: "/forward_backward", at: 8, fault: RESTART }] },
@@ -119,7 +119,7 @@ test("the server starts anew in the middle: from the last checkpoint, each step 
 });
 
 test("constant groups are dropped and counted, and a run without others stops in words", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const { end, metrics, steps } = await run({ answer: () => ({ text: "123", endToken: END }) }, {
     length: { steps: 9 },
@@ -147,7 +147,7 @@ const TOUCHY = {
   concurrency: 2,
 };
 
-test("a grader that fails now and then loses those answers only", { timeout: 120_000 }, async () => {
+test("a grader that fails now and then loses those answers only", async () => {
   const answer = (_: string, { sample, request }: AskedFor): Answer => ({
     text: request === 1 && sample === 3 ? "bad" : sample % 2 === 0 ? "yes" : "123",
     endToken: END,
@@ -158,7 +158,7 @@ test("a grader that fails now and then loses those answers only", { timeout: 120
   expect(readRollouts(folder, 1).filter(isLost)).toMatchObject([{ fault: { code: "RL7103" } }]);
 });
 
-test("past the tolerated rate the run stops and quotes the fault", { timeout: 120_000 }, async () => {
+test("past the tolerated rate the run stops and quotes the fault", async () => {
   const grader = {
     type: "command",
     name: "c",
@@ -180,7 +180,7 @@ test.each([
   ["losses:removed", ["complete"]],
 ] as const)(
   "killed at %s, with parts of the step sent: goes on with what was not lost",
-  { timeout: 120_000 },
+  { timeout: 300_000 },
   async (point, statuses) => {
     // A half of the last two groups, which leaves enough of each to be trained on.
     const answer = (_: string, { sample, request }: AskedFor): Answer => ({
@@ -221,7 +221,7 @@ test.each([
 );
 
 test("ends early where the aim is reached, and what is saved is the end of the whole length", {
-  timeout: 120_000,
+  timeout: 300_000,
 }, async () => {
   const { end, folder } = await run({}, {
     length: { steps: 50 },
@@ -232,14 +232,14 @@ test("ends early where the aim is reached, and what is saved is the end of the w
   expect(last).toMatchObject({ step: 2, final: { steps: 50 } });
 });
 
-test("a short run in which nothing could be learned says so", { timeout: 120_000 }, async () => {
+test("a short run in which nothing could be learned says so", async () => {
   const answer = (): Answer => ({ text: "yes", endToken: END });
   const { end } = await run({ answer }, { length: { steps: 2 } });
   expect(end).toMatchObject({ status: "failed", diagnostics: [{ code: "RL8103" }] });
   expect(end.diagnostics![0]!.detail).toMatch(/In the 2 steps up to step 2/);
 });
 
-test("stops where the reward collapses", { timeout: 120_000 }, async () => {
+test("stops where the reward collapses", async () => {
   const answer = (_: string, { sample, request }: AskedFor): Answer => ({
     text: (request < 8 ? sample > 0 : sample > 2) ? "yes" : "123",
     endToken: END,
@@ -251,7 +251,7 @@ test("stops where the reward collapses", { timeout: 120_000 }, async () => {
   expect(end).toMatchObject({ status: "failed", diagnostics: [{ code: "RL8104" }] });
 });
 
-test("the KL penalty asks the reference about every answer", { timeout: 120_000 }, async () => {
+test("the KL penalty asks the reference about every answer", async () => {
   const settings = { kl_penalty: 0.1, normalize: "token" } as const;
   const { end, folder, metrics } = await run({}, { settings, length: { steps: 1 } });
   expect(end).toEqual({ status: "complete", step: 1 });
@@ -259,7 +259,7 @@ test("the KL penalty asks the reference about every answer", { timeout: 120_000 
   for (const rollout of readRollouts(folder, 1)) expect(!isLost(rollout) && rollout.reference).toHaveLength(1);
 });
 
-test("a server without the loss is told at once, with those that have it", { timeout: 120_000 }, async () => {
+test("a server without the loss is told at once, with those that have it", async () => {
   const loss = { type: "gspo", options: {} };
   const { end } = await run({ prepare: asJax }, { settings: { loss, optimizer: {} } });
   expect(end).toMatchObject({ status: "failed", step: 0, diagnostics: [{ code: "RL8011" }] });

@@ -20,7 +20,7 @@ let client: TinkerClient;
 beforeAll(async () => {
   server = await startTestServer();
   client = new TinkerClient({ baseUrl: server.server.url, apiKey: "tml-test" });
-}, 60_000);
+});
 afterAll(async () => {
   await client.close();
   await server.server.close();
