@@ -1,5 +1,5 @@
 /** Whatever dies, and when: nothing is lost, nothing is done twice, and the weights come out the same to the last bit. */
-import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -36,10 +36,21 @@ function isToldToStop(pid: number): boolean {
   return (BigInt(`0x${pending}`) & (1n << BigInt(constants.signals.SIGTERM - 1))) !== 0n;
 }
 
+/** Whether all threads of a process stand still: one that does not yet could take a signal that comes now. */
+const isStill = (pid: number): boolean =>
+  readdirSync(`/proc/${pid}/task`).every((task) =>
+    /\) T /.test(readFileSync(`/proc/${pid}/task/${task}/stat`, "utf8")),
+  );
+
+async function standStill(pid: number): Promise<void> {
+  process.kill(pid, "SIGSTOP");
+  await until(() => isStill(pid));
+}
+
 /** Has the worker stand still until it has been told to stop: it could reach its end before. */
 async function untilTold(project: TestProject, tell: () => void): Promise<void> {
   const worker = project.pid();
-  process.kill(worker, "SIGSTOP");
+  await standStill(worker);
   tell();
   await until(() => isToldToStop(worker));
   process.kill(worker, "SIGCONT");
@@ -107,7 +118,7 @@ describe("a run that is cut", () => {
     apply.kill("SIGKILL");
     await apply.ended;
     // Stands still, so that it is not done before the plan is.
-    process.kill(project.pid(), "SIGSTOP");
+    await standStill(project.pid());
     expect(project.run(["plan"]).out).toContain("in progress");
     process.kill(project.pid(), "SIGCONT");
     project.ok("apply", "-y");
