@@ -15,7 +15,8 @@ import { join } from "node:path";
 import { diagnostic, messageOf, RlcliError } from "../../diagnostic.ts";
 import { writeFileWhole } from "../../files.ts";
 import { takeTurnUnless } from "../../turn.ts";
-import { type EnvironmentRecipe, environmentFolder } from "./recipe.ts";
+import { withoutCredentials } from "../../url.ts";
+import { type EnvironmentRecipe, environmentFolder, openRecipe } from "./recipe.ts";
 import { requireUv } from "./uv.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -63,15 +64,16 @@ export async function ensureEnvironment(
 
 async function install(recipe: EnvironmentRecipe, folder: string, uv: string, options: InstallOptions): Promise<void> {
   const { onPhase } = options;
+  const shown = openRecipe(recipe);
   const venv = join(folder, "venv");
   writeFileWhole(
     join(folder, "recipe.json"),
-    `${JSON.stringify({ formatVersion: FORMAT_VERSION, ...recipe }, null, 2)}\n`,
+    `${JSON.stringify({ formatVersion: FORMAT_VERSION, ...shown }, null, 2)}\n`,
   );
   onPhase?.(`making a Python ${recipe.python} environment in ${folder}`);
   if (!existsSync(join(venv, "pyvenv.cfg"))) await run(uv, ["venv", "--python", recipe.python, venv], folder, options);
   onPhase?.(
-    `installing ${recipe.requirements.join(" ")} (minutes the first time; the log is ${join(folder, "install.log")})`,
+    `installing ${shown.requirements.join(" ")} (minutes the first time; the log is ${join(folder, "install.log")})`,
   );
   const index = recipe.index === undefined ? [] : ["--default-index", recipe.index];
   const python = ["--python", join(venv, "bin", "python")];
@@ -92,7 +94,7 @@ async function run(
   mkdirSync(folder, { recursive: true });
   const path = join(folder, "install.log");
   const log = openSync(path, "a", 0o600);
-  writeSync(log, `${new Date().toISOString()} uv ${args.join(" ")}\n`);
+  writeSync(log, `${new Date().toISOString()} uv ${withoutCredentials(args.join(" "))}\n`);
   const child = spawn(uv, args, {
     stdio: ["ignore", log, log],
     env: { ...env, NO_COLOR: "1" },

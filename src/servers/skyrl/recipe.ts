@@ -5,6 +5,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { digestJson, shortDigest } from "../../digest.ts";
+import { withoutCredentials } from "../../url.ts";
 import { SKYRL_COMMIT } from "./settings.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -56,8 +57,20 @@ export function dataHome(env: Env): string {
   return env.RLCLI_DATA ?? join(env.XDG_DATA_HOME ?? join(env.HOME ?? homedir(), ".local", "share"), "rlcli");
 }
 
-/** The name of a recipe's environment, on every machine. */
-export const environmentName = (recipe: EnvironmentRecipe): string => `skyrl-${shortDigest(digestJson(recipe))}`;
+/** A recipe as it is written down and shown: the variables of a machine may hold addresses with a password. */
+export function openRecipe({ python, requirements, index, arguments: more }: EnvironmentRecipe): EnvironmentRecipe {
+  const open = (texts: readonly string[]) => texts.map((text) => withoutCredentials(text));
+  return {
+    python,
+    requirements: open(requirements),
+    ...(index === undefined ? {} : { index: withoutCredentials(index) }),
+    arguments: open(more),
+  };
+}
+
+/** The name of a recipe's environment, on every machine. Another password makes no other environment. */
+export const environmentName = (recipe: EnvironmentRecipe): string =>
+  `skyrl-${shortDigest(digestJson(openRecipe(recipe)))}`;
 
 /** Where the environment of a recipe is or will be. */
 export function environmentFolder(recipe: EnvironmentRecipe, env: Env): string {

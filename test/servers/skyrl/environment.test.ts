@@ -43,6 +43,20 @@ test("an installation that failed says uv's words, and is taken up where it was"
   expect(callsOf(site)).toEqual(["venv", "pip", "pip"]);
 });
 
+test("a password of the machine's package index goes to uv and nowhere else, and another one makes no other environment", async () => {
+  const site = new FakeSite();
+  const withPassword = (password: string) =>
+    recipeOf(EXTRAS, {}, { RLCLI_SKYRL_INDEX: `https://me:${password}@pypi.example.org/simple` });
+  const phases: string[] = [];
+  const options = { env: process.env, onPhase: (text: string) => phases.push(text) };
+  const { folder } = await ensureEnvironment(withPassword("hunter2"), options);
+  expect(readFileSync(site.calls, "utf8")).toContain("https://me:hunter2@pypi.example.org");
+  const kept = ["recipe.json", "install.log"].map((name) => readFileSync(join(folder, "..", name), "utf8"));
+  for (const text of [...kept, ...phases]) expect(text).not.toContain("hunter2");
+  expect(kept.join("")).toContain("pypi.example.org");
+  expect(isInstalled(withPassword("changed"), process.env)).toBe(true);
+});
+
 test("an installation that is aborted is ended", async () => {
   const site = new FakeSite({ FAKE_INSTALL_MS: "60000" });
   const abort = new AbortController();
