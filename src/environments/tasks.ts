@@ -46,6 +46,8 @@ async function lineStarts(path: string): Promise<Float64Array> {
 class TaskFile implements TaskStore {
   readonly #file: LineFile;
   readonly #starts: Float64Array;
+  /** All attempts of a group ask for the same one. */
+  #last: { readonly index: number; readonly row: JsonObject } | undefined;
 
   constructor(file: LineFile, starts: Float64Array) {
     this.#file = file;
@@ -59,6 +61,11 @@ class TaskFile implements TaskStore {
   read(index: number): JsonObject {
     if (!Number.isInteger(index) || index < 0 || index >= this.count)
       throw new RangeError(`no task ${index} of ${this.count}`);
+    if (this.#last?.index !== index) this.#last = { index, row: this.#parse(index) };
+    return this.#last.row;
+  }
+
+  #parse(index: number): JsonObject {
     const start = this.#starts[index] as number;
     const length = (this.#starts[index + 1] as number) - start - 1;
     let value: unknown;
