@@ -84,7 +84,7 @@ describe("a project of reinforcement learning", () => {
     ]);
     for (const { before: was, after } of said.steps) expect(after).toBeCloseTo(was + 10);
     const [header, ...written] = lines(readFileSync(join(project.folder, "out/regraded.jsonl"), "utf8"));
-    expect(header).toEqual({ formatVersion: 1 });
+    expect(header).toEqual({ formatVersion: 2 });
     expect(written).toHaveLength(16);
     for (const one of written) expect(one.reward).toBeCloseTo((one.before as number) + 10);
     expect(readFileSync(join(project.runFolder("agent"), "rollouts/000002.jsonl"), "utf8")).toBe(before);
