@@ -11,6 +11,7 @@ import {
   type SourceRange,
 } from "../diagnostic.ts";
 import { type Digest, digestBytes } from "../digest.ts";
+import { withoutCredentials } from "../url.ts";
 
 /** Half-open offsets into a source's text. */
 export interface Span {
@@ -66,7 +67,7 @@ export class Source {
     return { file: this.file, start: this.position(from), end: this.position(Math.min(Math.max(end, from), last)) };
   }
 
-  /** The text of a line that counts from 1, without its line break; what is hidden is masked. */
+  /** The text of a line that counts from 1, without its line break; what is hidden, and what is secret in an address, is masked. */
   line(number: number): string {
     const starts = this.#lines();
     const start = starts[number - 1] ?? this.text.length;
@@ -76,7 +77,8 @@ export class Source {
       const to = Math.min(span.end - start, text.length);
       if (from < to) text = text.slice(0, from) + "*".repeat(to - from) + text.slice(to);
     }
-    return text;
+    // Also where nothing was parsed, so that nobody could hide it.
+    return withoutCredentials(text, (secret) => "*".repeat(secret.length));
   }
 
   /** Whether secrets stand in it in the open. */
