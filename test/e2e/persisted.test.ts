@@ -76,7 +76,7 @@ describe("what rlcli writes", () => {
     ["wire.jsonl", "run-record.schema.json#/$defs/wire"],
   ])("a run's %s", (name, ref) => {
     const [header, ...values] = lines(inRun(name));
-    expect(header).toEqual({ formatVersion: 1 });
+    expect(header).toEqual({ formatVersion: ref.endsWith("/rollout") ? 2 : 1 });
     expect(values.length).toBeGreaterThan(1);
     for (const value of values) check(ref, value);
   });
@@ -117,7 +117,7 @@ describe("what a run of reinforcement learning writes", () => {
     ["evals/held/000002.jsonl", "run-record.schema.json#/$defs/rollout"],
   ])("its %s", (name, ref) => {
     const [header, ...values] = lines(inRun(name));
-    expect(header).toEqual({ formatVersion: 1 });
+    expect(header).toEqual({ formatVersion: ref.endsWith("/rollout") ? 2 : 1 });
     expect(values.length).toBeGreaterThan(1);
     for (const value of values) check(ref, value);
   });
