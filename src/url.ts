@@ -24,6 +24,14 @@ const PARAMETER = new RegExp(
 /** What is filled in elsewhere, or is masked already: `$TOKEN`, `${TOKEN}`, `{token}`, `<token>`, `***`. */
 const STANDS_FOR_ANOTHER = /^(?:\$[A-Z_][A-Z0-9_]*|\$?\{[^}]*\}|\[masked\]|%7B[^%]*%7D|\*+)$/i;
 
+/** Names that other things have too: with a word as value they are no secret. */
+const MAY_BE_OTHERWISE = /^(?:key|auth)$/i;
+
+function isOpenValue(name: string, value: string): boolean {
+  if (STANDS_FOR_ANOTHER.test(value) || /^\d{1,4}$/.test(value)) return true;
+  return MAY_BE_OTHERWISE.test(name) && /^[a-z]{1,16}$/.test(value);
+}
+
 /** Of these a name before the `@` is no secret, a password is. */
 const LOGIN_SCHEME = /(?:^|\+)(?:ssh|sftp)(?:\+|$)/i;
 
@@ -39,8 +47,8 @@ export function withoutCredentials(text: string, mask: (secret: string) => strin
     .replace(USER, (whole, scheme: string, user: string) =>
       isOpenUser(scheme, user) ? whole : `${scheme}://${mask(user)}@`,
     )
-    .replace(PARAMETER, (whole, kept: string, _name: string, value: string) =>
-      STANDS_FOR_ANOTHER.test(value) ? whole : `${kept}${mask(value)}`,
+    .replace(PARAMETER, (whole, kept: string, name: string, value: string) =>
+      isOpenValue(name, value) ? whole : `${kept}${mask(value)}`,
     );
 }
 
@@ -49,8 +57,8 @@ export function credentialIn(text: string): string | undefined {
   if (!text.includes("://")) return undefined;
   for (const [, scheme = "", user = ""] of text.matchAll(USER))
     if (!isOpenUser(scheme, user)) return "a user's name or a password before its `@`";
-  for (const [, , name, value = ""] of text.matchAll(PARAMETER))
-    if (!STANDS_FOR_ANOTHER.test(value)) return `a secret in its parameter \`${name}\``;
+  for (const [, , name = "", value = ""] of text.matchAll(PARAMETER))
+    if (!isOpenValue(name, value)) return `a secret in its parameter \`${name}\``;
   return undefined;
 }
 

@@ -34,6 +34,7 @@ describe("what is secret in an address", () => {
 
   test.each([
     "http://h/v1?page=key&monkey=banana&tokens=80&code=python",
+    "https://h/grade?key=answer&auth=basic&max_token=80",
     "ssh://me@host",
     "git+ssh://git@host/x@v1",
     "https://host/@me/x@2",
