@@ -61,6 +61,9 @@ const uniform = ({ type, suspect, pattern, anchor, accepts, hasPrefix, same }: D
   return { type, suspect, pattern, anchor, accepts, hasPrefix, same };
 };
 
+/** Names of fields that are remembered to hold nothing. */
+const MOST_KEYS = 1000;
+
 /** Redacts one conversation after another: `begin`, then each of its texts, then `leftovers`. */
 export class Redactor {
   readonly #detectors: readonly UniformDetector[];
@@ -75,6 +78,8 @@ export class Redactor {
   #counts: RedactionCounts = {};
   /** Texts of this conversation in which a look found nothing: a further look would find the same nothing. */
   readonly #clean = new Set<string>();
+  /** Names of fields that hold nothing, of all conversations: they are few. */
+  readonly #cleanKeys = new Set<string>();
   /** Pieces in which the last look still found something. */
   readonly #unclear: string[] = [];
 
@@ -163,7 +168,12 @@ export class Redactor {
   /** The conversation with placeholders; keys of objects stay as they are. */
   redact<C extends Conversation>(conversation: C, counts: RedactionCounts): C {
     this.begin(counts);
-    return mapStrings(conversation, (text) => this.text(text)) as C;
+    return this.value(conversation);
+  }
+
+  /** A part of the conversation that was begun, with placeholders. */
+  value<V>(value: V): V {
+    return mapStrings(value, (text) => this.text(text)) as V;
   }
 
   /** Types of what is still there in what was redacted since `begin`. */
@@ -174,20 +184,29 @@ export class Redactor {
   /** Types of what is still there, in values and in keys. */
   survivors(conversation: unknown): string[] {
     const found = new Set<string>();
-    const look = (text: string): string => {
-      if (this.#clean.has(text)) return text;
-      const suspicion = this.#suspicionOf(text);
-      for (const detector of this.#detectors) {
-        if ((detector.suspect & suspicion) === 0) continue;
-        replaceAll(text, detector, (type) => {
-          found.add(type);
-          return "";
-        });
-      }
-      return text;
+    const look = (text: string): void => {
+      if (!this.#clean.has(text)) this.#find(text, found);
     };
-    mapStrings(conversation, look, look);
+    const lookAtKey = (key: string): void => {
+      if (this.#cleanKeys.has(key)) return;
+      const inKey = new Set<string>();
+      this.#find(key, inKey);
+      for (const type of inKey) found.add(type);
+      if (inKey.size === 0 && this.#cleanKeys.size < MOST_KEYS) this.#cleanKeys.add(key);
+    };
+    visitStrings(conversation, look, lookAtKey);
     return [...found];
+  }
+
+  #find(text: string, found: Set<string>): void {
+    const suspicion = this.#suspicionOf(text);
+    for (const detector of this.#detectors) {
+      if ((detector.suspect & suspicion) === 0) continue;
+      replaceAll(text, detector, (type) => {
+        found.add(type);
+        return "";
+      });
+    }
   }
 
   readonly #placeholder = (type: string, value: string): string => {
@@ -236,17 +255,33 @@ function replaceAll(text: string, detector: UniformDetector, placeholder: Placeh
 
 const isPlaceholder = (match: string): boolean => /^\[[A-Z_]+_\d+\]/.test(match);
 
-/** A value with each string mapped; the keys too where a second function is given. Roles and types are no text of anybody's. */
-function mapStrings(value: unknown, map: (text: string) => string, mapKey?: (key: string) => string): unknown {
+/** Roles and types are no text of anybody's. */
+const isNoText = (key: string): boolean => key === "role" || key === "type";
+
+/** A value with each string mapped. */
+function mapStrings(value: unknown, map: (text: string) => string): unknown {
   if (typeof value === "string") return map(value);
-  if (Array.isArray(value)) return value.map((item) => mapStrings(item, map, mapKey));
   if (typeof value !== "object" || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => {
-      mapKey?.(key);
-      return [key, key === "role" || key === "type" ? item : mapStrings(item, map, mapKey)];
-    }),
-  );
+  if (Array.isArray(value)) return value.map((item) => mapStrings(item, map));
+  const mapped: Record<string, unknown> = {};
+  const given = value as Record<string, unknown>;
+  for (const key of Object.keys(given)) {
+    const item = isNoText(key) ? given[key] : mapStrings(given[key], map);
+    if (key !== "__proto__") mapped[key] = item;
+    else Object.defineProperty(mapped, key, { value: item, enumerable: true, configurable: true, writable: true });
+  }
+  return mapped;
+}
+
+/** Shows each string of a value, and each key. */
+function visitStrings(value: unknown, look: (text: string) => void, lookAtKey: (key: string) => void): void {
+  if (typeof value === "string") look(value);
+  else if (Array.isArray(value)) for (const item of value) visitStrings(item, look, lookAtKey);
+  else if (typeof value === "object" && value !== null)
+    for (const key of Object.keys(value)) {
+      lookAtKey(key);
+      if (!isNoText(key)) visitStrings((value as Record<string, unknown>)[key], look, lookAtKey);
+    }
 }
 
 let builtIn: Redactor | undefined;

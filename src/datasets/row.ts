@@ -42,7 +42,8 @@ export interface RowRules {
   readonly min_messages: number;
 }
 
-const saysNothing = (message: Message): boolean =>
+/** Whether a turn has neither text nor tool calls nor thinking. */
+export const saysNothing = (message: Message): boolean =>
   typeof message.content === "string" &&
   message.content.trim() === "" &&
   !(Array.isArray(message.tool_calls) && message.tool_calls.length > 0) &&

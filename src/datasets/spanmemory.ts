@@ -2,7 +2,8 @@
  * A block's bytes with their marks and, in the same memory, the rows that are made of them: spans go from one to the other,
  * and are hashed, without leaving the kernels.
  */
-import type { KeyList } from "./keys.ts";
+import type { Message } from "../tokens/conversation.ts";
+import { extendedKey, type KeyList, kindOf } from "./keys.ts";
 import { FIRST_BYTE, MarkedBytes, PAD } from "./marks.ts";
 import { RowBuffer } from "./rowbuffer.ts";
 
@@ -79,6 +80,15 @@ export class SpanMemory extends MarkedBytes {
     rows.text(literal);
     this.foldRows(kind, length + 1, rows.length - 1);
     rows.length = length;
+  }
+
+  /** The same, of a message that has more than role and content. */
+  foldMessage(message: Message): void {
+    const [low, high] = this.#key;
+    const before = (BigInt(high as number) << 32n) | BigInt(low as number);
+    const key = extendedKey(before, kindOf(message), JSON.stringify(message.content) ?? "");
+    this.#key[0] = Number(BigInt.asUintN(32, key));
+    this.#key[1] = Number(BigInt.asUintN(32, key >> 32n));
   }
 
   #fold(kind: number, address: number, length: number): void {

@@ -1,12 +1,16 @@
 /**
  * The short way for the commonest log lines: rows are put together from spans of the line's bytes, without parsing it.
- * Lines of `messages` and `openai` whose turns are plain text take it; anything else, and everything that is to be
- * counted or refused, is left to the formats. What it writes is byte for byte what they would (test/datasets/spans.test.ts).
+ * Lines of `messages` and `openai` take it; of messages that are more than plain text, each is parsed by itself. Anything else, and
+ * everything that is to be counted or refused, is left to the formats. What it writes is byte for byte what they would
+ * (test/datasets/spans.test.ts).
  */
+import type { Message } from "../tokens/conversation.ts";
 import { SpanConditions } from "./conditions.ts";
+import type { FormatOptions } from "./format.ts";
 import { type KeyList, kindOf } from "./keys.ts";
+import { madeTurns } from "./madeturns.ts";
 import { nextMark } from "./marks.ts";
-import { DEFAULT_TEST_SHARE, needsKeys, type ReadPlan } from "./options.ts";
+import { DEFAULT_TEST_SHARE, formatOptions, needsKeys, type ReadPlan } from "./options.ts";
 import { POINTS, WINDOW, WITHIN_WORDS } from "./redact/suspicion.ts";
 import type { RedactionCounts } from "./redact.ts";
 import { type Redactor, SurvivedError } from "./redact.ts";
@@ -30,9 +34,7 @@ const OTHERS_OPENAI =
 const OTHERS_MESSAGES = "system weight score";
 /** Keys of a turn that must be null; more of them where tools or thinking are kept. */
 const OTHERS_TURN = "weight from value refusal";
-const TOOLS_TURN = "tool_calls function_call";
 const THINKING_TURN = "reasoning_content reasoning thinking";
-const TOOLS_BODY = "tools functions";
 
 interface Role {
   readonly name: string;
@@ -53,7 +55,7 @@ const KINDS = ROLES.map(({ role }) => kindOf({ role }));
 const OPENINGS = ROLES.map(({ role }) => `,{"role":"${role}","content":`);
 const [ROW_START, ROW_END] = [ROLES.length, ROLES.length + 1];
 const PIECES = [...OPENINGS, '{"messages":[', "]}\n"];
-const CLOSE_BRACE = 0x7d;
+const [QUOTE, OPEN_BRACKET, CLOSE_BRACE] = [0x22, 0x5b, 0x7d];
 /** First bytes of what is white space beyond ASCII, from U+0085 to U+FEFF; not all that begins with them is. */
 const SPACE_LEADS = new Set([0xc2, 0xe1, 0xe2, 0xe3, 0xef]);
 const OTHER_SIDE = skipped("on the other side of the split");
@@ -81,6 +83,15 @@ interface Turn {
   readonly start: number;
   readonly stop: number;
   readonly isCanonical: boolean;
+  /** The whole turn, where it is more than its text. */
+  readonly made: Message | undefined;
+}
+
+/** Tool definitions, of the line or of the request in it. */
+interface Tools {
+  readonly start: number;
+  readonly stop: number;
+  readonly isInRequest: boolean;
 }
 
 /** Where keys go. */
@@ -94,6 +105,7 @@ export class SpanReader {
   readonly #memory: SpanMemory;
   readonly #isOpenai: boolean;
   readonly #keepsTools: boolean;
+  readonly #formatOptions: FormatOptions;
   readonly #others: Names;
   readonly #turnOthers: Names;
   readonly #bodyOthers: Names;
@@ -103,7 +115,9 @@ export class SpanReader {
   readonly #conditions: SpanConditions | undefined;
   readonly #split: { readonly isTest: boolean; readonly share: number } | undefined;
   #prompt: Turn[] | undefined;
+  #isPromptInRequest = false;
   #answer: Turn[] | undefined;
+  #tools: Tools | undefined;
   #emptyTurns = 0;
   #toolTurns = 0;
   /** Of the message that is being read. */
@@ -112,15 +126,17 @@ export class SpanReader {
   #contentStart = 0;
   #contentStop = 0;
   #isCanonical = true;
+  #hasCalls = false;
 
   private constructor(plan: ReadPlan, redactor: Redactor | undefined, conditions: SpanConditions | undefined) {
     const { keep_tools = false, keep_thinking = false, min_messages, split, test_share } = plan.options;
     this.#isOpenai = plan.format === "openai";
     this.#keepsTools = keep_tools;
-    const tools = keep_tools ? TOOLS_BODY : "";
-    this.#others = byLength(this.#isOpenai ? OTHERS_OPENAI : OTHERS_MESSAGES, tools);
-    this.#bodyOthers = byLength(tools);
-    this.#turnOthers = byLength(OTHERS_TURN, keep_tools ? TOOLS_TURN : "", keep_thinking ? THINKING_TURN : "");
+    this.#formatOptions = formatOptions(plan);
+    const functions = keep_tools ? "functions" : "";
+    this.#others = byLength(this.#isOpenai ? OTHERS_OPENAI : OTHERS_MESSAGES, this.#isOpenai ? functions : "");
+    this.#bodyOthers = byLength(functions);
+    this.#turnOthers = byLength(OTHERS_TURN, keep_thinking ? THINKING_TURN : "");
     this.#minMessages = min_messages;
     this.#needsKeys = needsKeys(plan);
     this.#redactor = redactor;
@@ -156,6 +172,7 @@ export class SpanReader {
   line(start: number, end: number, keys: KeySink, redacted: RedactionCounts): SpanRow | undefined {
     this.#prompt = undefined;
     this.#answer = undefined;
+    this.#tools = undefined;
     this.#emptyTurns = 0;
     this.#toolTurns = 0;
     this.#conditions?.begin();
@@ -187,7 +204,8 @@ export class SpanReader {
 
   #top(): boolean {
     const scanner = this.#scanner;
-    if (scanner.is("messages")) return this.#promptHere();
+    if (scanner.is("messages")) return this.#promptHere(false);
+    if (this.#keepsTools && scanner.is("tools")) return this.#toolsHere(false);
     // Conditions look into requests whatever the format.
     if (scanner.is("request") && (this.#isOpenai || this.#conditions))
       return scanner.isNull() || scanner.object(this.#requestMember);
@@ -201,7 +219,8 @@ export class SpanReader {
     const { at } = this.#scanner;
     const wanted = this.#conditions ? this.#conditions.wantedInRequest(this.#scanner) : -1;
     const isPrompt = this.#isOpenai && this.#scanner.is("messages");
-    const isRead = isPrompt ? this.#promptHere() : this.#other(this.#bodyOthers);
+    const isTools = this.#isOpenai && this.#keepsTools && this.#scanner.is("tools");
+    const isRead = isPrompt ? this.#promptHere(true) : isTools ? this.#toolsHere(true) : this.#other(this.#bodyOthers);
     if (wanted >= 0 && isRead) this.#conditions?.found(wanted, at, this.#scanner.at);
     return isRead;
   };
@@ -217,8 +236,20 @@ export class SpanReader {
     return scanner.skip();
   }
 
-  #promptHere(): boolean {
+  /** A list of tool definitions; what else may stand there is left to the formats. */
+  #toolsHere(isInRequest: boolean): boolean {
+    const scanner = this.#scanner;
+    if (scanner.isNull()) return true;
+    if (this.#tools || scanner.peek() !== OPEN_BRACKET) return false;
+    const start = scanner.at;
+    if (!scanner.skip()) return false;
+    this.#tools = { start, stop: scanner.at, isInRequest };
+    return true;
+  }
+
+  #promptHere(isInRequest: boolean): boolean {
     if (this.#prompt) return false;
+    this.#isPromptInRequest = isInRequest;
     const turns: Turn[] = [];
     this.#prompt = turns;
     return this.#scanner.array(this.#promptTurn);
@@ -254,20 +285,37 @@ export class SpanReader {
   #turn(turns: Turn[]): boolean {
     this.#role = undefined;
     this.#content = "";
+    this.#hasCalls = false;
+    this.#scanner.peek();
+    const from = this.#scanner.at;
     if (!this.#scanner.object(this.#turnMember)) return false;
     // What was set by the members; a type that was narrowed above knows nothing of it.
     const role = this.#role as Role | undefined;
     const content = this.#content as ContentKind;
-    if (!role || content === "") return false;
-    if (role.role === "tool") {
-      if (this.#keepsTools) return false;
-      this.#toolTurns += 1;
-    } else if (content === "other") return false;
+    if (!role) return false;
+    const isTool = role.role === "tool";
+    if (this.#hasCalls || (isTool ? this.#keepsTools : content === "other")) return this.#madeTurn(from, turns);
+    if (content === "") return false;
+    if (isTool) this.#toolTurns += 1;
     else if (content === "none") this.#emptyTurns += 1;
     else {
       const [start, stop, isCanonical] = [this.#contentStart, this.#contentStop, this.#isCanonical];
       if (!this.#saysSomething(start, stop)) return false;
-      turns.push({ role, start, stop, isCanonical });
+      turns.push({ role, start, stop, isCanonical, made: undefined });
+    }
+    return true;
+  }
+
+  /** The message from byte `from` to where the scanner is, parsed. */
+  #madeTurn(from: number, turns: Turn[]): boolean {
+    const read = madeTurns(this.#memory.bytes.toString("utf8", from, this.#scanner.at), this.#formatOptions);
+    if (!read) return false;
+    this.#emptyTurns += read.emptyTurns;
+    this.#toolTurns += read.toolTurns;
+    for (const made of read.messages) {
+      const role = ROLES.find((known) => known.name === made.role);
+      if (!role) return false;
+      turns.push({ role, start: 0, stop: 0, isCanonical: false, made });
     }
     return true;
   }
@@ -279,11 +327,16 @@ export class SpanReader {
       this.#role = roleOf(scanner);
       return this.#role !== undefined;
     }
+    if (this.#keepsTools && (scanner.is("tool_calls") || scanner.is("function_call"))) {
+      if (scanner.isNull()) return true;
+      this.#hasCalls = true;
+      return scanner.skip();
+    }
     if (!scanner.is("content")) return this.#other(this.#turnOthers);
     if (this.#content !== "") return false;
     this.#content = "none";
     if (scanner.isNull()) return true;
-    if (scanner.peek() !== 0x22) {
+    if (scanner.peek() !== QUOTE) {
       this.#content = "other";
       return scanner.skip();
     }
@@ -320,7 +373,8 @@ export class SpanReader {
     memory.clearKey();
     for (const turn of beginningOf(turns)) {
       const { role, start, stop } = turn;
-      if (turn.isCanonical) memory.fold(role.place, start, stop);
+      if (turn.made) memory.foldMessage(turn.made);
+      else if (turn.isCanonical) memory.fold(role.place, start, stop);
       else memory.foldLiteral(role.place, JSON.stringify(this.#textOf(start, stop)));
     }
     return memory.keyPoint() < (this.#split?.share as number) === this.#split?.isTest;
@@ -330,24 +384,53 @@ export class SpanReader {
     const memory = this.#memory;
     const { rows } = memory;
     this.#redactor?.begin(redacted);
+    this.#survived.length = 0;
     memory.clearKey();
     memory.piece(ROW_START);
     for (let i = 0; i < turns.length; i += 1) {
       const turn = turns[i] as Turn;
       const { place, role } = turn.role;
-      memory.piece(place, i === 0 ? 1 : 0);
-      const start = rows.length;
-      this.#writeContent(turn);
-      const end = rows.length;
-      rows.byte(CLOSE_BRACE);
-      if (!this.#needsKeys) continue;
-      memory.foldRows(place, start + 1, end - 1);
-      if (role === "assistant" && i < turns.length - 1) memory.keep(keys.beginnings);
+      if (turn.made) this.#writeMade(turn.made, i === 0);
+      else {
+        memory.piece(place, i === 0 ? 1 : 0);
+        const start = rows.length;
+        this.#writeContent(turn);
+        const end = rows.length;
+        rows.byte(CLOSE_BRACE);
+        if (this.#needsKeys) memory.foldRows(place, start + 1, end - 1);
+      }
+      if (this.#needsKeys && role === "assistant" && i < turns.length - 1) memory.keep(keys.beginnings);
     }
-    memory.piece(ROW_END);
-    const left = this.#redactor?.leftovers();
-    if (left && left.length > 0) throw new SurvivedError(left);
+    this.#writeEnd();
+    const left = this.#redactor ? [...this.#survived, ...this.#redactor.leftovers()] : [];
+    if (left.length > 0) throw new SurvivedError([...new Set(left)]);
     if (this.#needsKeys) memory.keep(keys.wholes);
+  }
+
+  /** What redaction left in turns and definitions that were parsed. */
+  readonly #survived: string[] = [];
+
+  #writeMade(message: Message, isFirst: boolean): void {
+    const clean = this.#clean(message);
+    this.#memory.rows.text(isFirst ? JSON.stringify(clean) : `,${JSON.stringify(clean)}`);
+    if (this.#needsKeys) this.#memory.foldMessage(clean);
+  }
+
+  #clean<V>(value: V): V {
+    if (!this.#redactor) return value;
+    const clean = this.#redactor.value(value);
+    this.#survived.push(...this.#redactor.survivors(clean));
+    return clean;
+  }
+
+  /** After the turns: tool definitions, where the prompt's own body has some. */
+  #writeEnd(): void {
+    const tools = this.#tools;
+    const memory = this.#memory;
+    const isOfPrompt = tools !== undefined && tools.isInRequest === this.#isPromptInRequest;
+    const value: unknown = isOfPrompt ? JSON.parse(memory.bytes.toString("utf8", tools.start, tools.stop)) : undefined;
+    if (!Array.isArray(value) || value.length === 0) memory.piece(ROW_END);
+    else memory.rows.text(`],"tools":${JSON.stringify(this.#clean(value))}}\n`);
   }
 
   /** The turn's content with its quotes, as it stands on the line or made anew. */

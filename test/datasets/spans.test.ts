@@ -8,8 +8,18 @@ import type { ImportOptions } from "../../src/datasets/options.ts";
 import { formatNamed } from "../../src/datasets/registry.ts";
 import { Scanner } from "../../src/datasets/scanner.ts";
 import { Tally } from "../../src/datasets/tally.ts";
+import { RlcliError } from "../../src/diagnostic.ts";
 
 async function run(format: string, input: Buffer, isLong: boolean, rules: Partial<ImportOptions> = {}) {
+  try {
+    return await converted(format, input, isLong, rules);
+  } catch (error) {
+    if (error instanceof RlcliError) return String(error);
+    throw error;
+  }
+}
+
+async function converted(format: string, input: Buffer, isLong: boolean, rules: Partial<ImportOptions>) {
   const tally = new Tally();
   const where = [...(rules.where ?? []), ...(isLong ? ["messages.no-such-name!=x"] : [])];
   const options = { min_messages: 2, ...rules, ...(where.length > 0 ? { where } : {}) };
@@ -76,11 +86,63 @@ const message = fc.oneof(
     { requiredKeys: [] },
   ),
 );
+/** Calls of tools and what they gave back, as APIs write them and otherwise. */
+const toolMessage = fc.oneof(
+  fc.record(
+    {
+      role: fc.constantFrom("assistant", "user"),
+      content,
+      tool_calls: fc.array(
+        fc.record(
+          {
+            id: fc.constantFrom<unknown>("c1", 7),
+            type: fc.constant("function"),
+            function: fc.record({ name: fc.constant("mail"), arguments: content }),
+            "an ada key": fc.constant(1.5),
+            extra: fc.constantFrom<unknown>({ 2: "b", 1: "a" }, [1e3, -0, null, true], "10.1.2.3"),
+          },
+          { requiredKeys: ["function"] },
+        ),
+        { maxLength: 2 },
+      ),
+      function_call: fc.constantFrom<unknown>(null, { name: "f", arguments: "mail ada@example.org" }),
+      weight: fc.constantFrom(null, null, 1),
+    },
+    { requiredKeys: ["role"] },
+  ),
+  fc.record(
+    {
+      role: fc.constantFrom("tool", "function"),
+      content,
+      tool_call_id: fc.constantFrom<unknown>("c1", 7, "ghp_0123456789abcdefghijklmnopqrstuvwxyz"),
+      tool_use_id: fc.constant("c2"),
+      name: fc.constantFrom<unknown>("mail", null),
+    },
+    { requiredKeys: ["role"] },
+  ),
+  fc.record({
+    role: fc.constantFrom("user", "assistant"),
+    content: fc.array(
+      fc.constantFrom<unknown>(
+        { type: "text", text: "call +44 20 7946 0958" },
+        { type: "text", text: " " },
+        { type: "tool_result", tool_use_id: "c3", content: "ada@example.org" },
+        { type: "tool_use", id: "c3", name: "f", input: { to: "ada@example.org" } },
+        { type: "thinking", thinking: "hm" },
+        { type: "image_url" },
+        "bare",
+      ),
+      { maxLength: 3 },
+    ),
+  }),
+);
 const list = fc.oneof(
+  { weight: 5, arbitrary: fc.array(fc.oneof({ weight: 3, arbitrary: message }, toolMessage), { maxLength: 6 }) },
   { weight: 8, arbitrary: fc.array(message, { maxLength: 5 }) },
   { weight: 1, arbitrary: fc.constantFrom(null, "[]", {}, 3, []) },
 );
 const choices = fc.oneof(
+  { weight: 2, arbitrary: toolMessage.map((m) => [{ index: 0, message: m }]) },
   { weight: 5, arbitrary: message.map((m) => [{ index: 0, message: m }]) },
   fc.array(
     fc.record(
@@ -90,6 +152,18 @@ const choices = fc.oneof(
     { maxLength: 2 },
   ),
   fc.constantFrom<unknown>(null, {}, "x"),
+);
+const tools = fc.constantFrom<unknown>(
+  null,
+  [],
+  {},
+  [{ type: "function", function: { name: "f" } }],
+  [
+    {
+      type: "function",
+      function: { name: "f", description: "mails ada@example.org", parameters: { 10: 1, 9: { x: 1e2 } } },
+    },
+  ],
 );
 const response = fc.oneof(
   fc.record(
@@ -115,7 +189,8 @@ const line = fc.record(
           messages: list,
           model: fc.constant("m"),
           metadata: fc.constantFrom<unknown>({ env: "prod" }, null),
-          tools: fc.constantFrom<unknown>(null, [{ type: "function", function: { name: "f" } }]),
+          tools,
+          functions: fc.constantFrom<unknown>(null, [{ name: "f" }]),
         },
         { requiredKeys: [] },
       ),
@@ -139,7 +214,7 @@ const line = fc.record(
       { "env.x": "prod" },
     ),
     "metadata.env": fc.constant("prod"),
-    tools: fc.constantFrom<unknown>(null, [], [{ type: "function", function: { name: "f" } }]),
+    tools,
   },
   { requiredKeys: [] },
 );
