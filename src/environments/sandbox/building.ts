@@ -50,25 +50,31 @@ export class BuildJournal {
   }
 
   /** Removes what is still there; where the daemon does not answer, the next command tries again. */
-  async sweep(docker: Docker): Promise<void> {
-    try {
-      for (const id of this.#containers) await removeContainer(docker, id);
-      await removeLayers(docker, this.#layers);
-      rmSync(this.#path, { force: true });
-    } catch {
-      // It stays written down.
-    }
+  sweep(docker: Docker): Promise<void> {
+    return removeAll(docker, this.#path, this.#containers, this.#layers);
   }
 }
 
-/** Removes what builds of processes that are gone left on the daemon. */
+/** Removes what builds of processes that are gone left on the daemon; what cannot be removed now stays written down. */
 export async function reapBuilds(docker: Docker, folder: string): Promise<void> {
   for (const { path, note } of notesIn(join(folder, "building"))) {
     const verdict = note ? verdictOf(note.owner) : "dead";
-    if (verdict !== "dead") continue;
-    for (const id of note?.containers ?? []) await removeContainer(docker, id);
-    await removeLayers(docker, note?.layers ?? []);
+    if (verdict === "dead") await removeAll(docker, path, note?.containers ?? [], note?.layers ?? []);
+  }
+}
+
+async function removeAll(
+  docker: Docker,
+  path: string,
+  containers: readonly string[],
+  layers: readonly string[],
+): Promise<void> {
+  try {
+    for (const id of containers) await removeContainer(docker, id);
+    await removeLayers(docker, layers);
     rmSync(path, { force: true });
+  } catch {
+    // The next command tries again.
   }
 }
 

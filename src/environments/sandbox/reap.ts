@@ -6,13 +6,15 @@ import { statusOf, wordsOf } from "./daemon.ts";
 import { CREATED, KEPT_NAME, type Labels, MANAGED, PROJECT, RUN, type Verdict, verdictOn } from "./labels.ts";
 
 const POLL_MS = 100;
-const TRIES = 50;
+/** A busy daemon takes its time for one that somebody else removes already. */
+const LIMIT_MS = 60_000;
 
 /** By id or name; one that is not there is removed already. Returns once it is gone. Fails with RL7303. */
 export async function removeContainer(docker: Docker, id: string): Promise<void> {
   const container = docker.getContainer(id);
+  const until = performance.now() + LIMIT_MS;
   let last = "";
-  for (let tries = 0; tries < TRIES; tries += 1) {
+  for (let tries = 0; tries === 0 || performance.now() < until; tries += 1) {
     try {
       await container.remove({ force: true, v: true });
     } catch (error) {
@@ -60,11 +62,13 @@ export async function listSandboxes(docker: Docker): Promise<readonly FoundConta
   });
 }
 
-/** Removes containers whose process is gone or whose lifetime is over, and gives them. Nobody else's, and none that is kept. */
-export async function reap(docker: Docker): Promise<readonly FoundContainer[]> {
+/**
+ * Removes containers whose process is gone or whose lifetime is over. Nobody else's, and none that is kept. One that cannot be removed
+ * now is left to the next who comes: it is not the caller's.
+ */
+export async function reap(docker: Docker): Promise<void> {
   const dead = (await listSandboxes(docker)).filter(({ verdict, isKept }) => verdict === "dead" && !isKept);
-  await Promise.all(dead.map(({ id }) => removeContainer(docker, id)));
-  return dead;
+  await Promise.allSettled(dead.map(({ id }) => removeContainer(docker, id)));
 }
 
 export interface FoundImage {
