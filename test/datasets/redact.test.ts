@@ -7,6 +7,7 @@ import { DETECTORS } from "../../src/datasets/redact/detectors.ts";
 import { POINTS, Suspicion } from "../../src/datasets/redact/suspicion.ts";
 import { maskSecrets, Redactor } from "../../src/datasets/redact.ts";
 import { RlcliError } from "../../src/diagnostic.ts";
+import { cpuMs } from "../support/cpu.ts";
 
 const redactor = new Redactor({});
 /** Beginnings of all tokens that the detectors know; a long run is to follow. */
@@ -148,9 +149,7 @@ describe("time grows with the length, not faster", () => {
     ["webhooks", "https://hooks.slack.com/services/a"],
   ])("%s", (_, unit) => {
     const text = unit.repeat(Math.ceil(200_000 / unit.length));
-    const started = performance.now();
-    clean(`${text} 1.1 x@y :// secret key`);
-    expect(performance.now() - started).toBeLessThan(5_000);
+    expect(cpuMs(() => void clean(`${text} 1.1 x@y :// secret key`))).toBeLessThan(5_000);
   });
 });
 

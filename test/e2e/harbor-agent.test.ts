@@ -184,7 +184,9 @@ runs:
       /turn 1 \d+ tokens\n said I run it\.\n bash sort in\.txt >out\.txt\n output exit code 0\n turn 2/,
     );
     expect(said).toContain("output error: A <tool_call> is not closed by </tool_call>.");
-    expect(said).toMatch(/answer \d+\.\d+ lost\n fault [\s\S]*\(RL7303\)/);
+    expect(said).toMatch(
+      /answer \d+\.\d+ lost\n[\s\S]* bash kill -9 -1; kill -9 1; sleep 30\n fault [\s\S]*\(RL7303\)/,
+    );
     expect(project.ok("rollouts", "agent", "--step", "1", "--export", "out", "--tokens")).toMatch(
       new RegExp(`: ${TASKS.length * SIZE.group} written to out, 1 of them lost`),
     );
