@@ -23,6 +23,8 @@ export class RemoteSources {
   readonly #place: DiagnosticOptions;
   readonly #blobs: BlobCache;
   readonly #files = new Map<string, PinnedFile>();
+  /** What the lock says, which may be of another day. */
+  readonly #fromLock = new Set<PinnedFile>();
 
   constructor(node: SpecNode, project: ProjectContext, signal: AbortSignal) {
     this.#node = node;
@@ -56,7 +58,7 @@ export class RemoteSources {
   }
 
   async #requireReachable(): Promise<void> {
-    const missing = this.#missing();
+    const missing = this.#missing().filter((file) => this.#fromLock.has(file));
     if (missing.length > 0)
       await this.#with(async (remote) => {
         for (const file of missing) await remote.verify(file);
@@ -91,7 +93,10 @@ export class RemoteSources {
   #locked(name: string): readonly PinnedFile[] | undefined {
     const entry = this.#project.lock?.get(name);
     if (!entry) return undefined;
-    if (isRemoteEntry(entry)) return entry.files;
+    if (isRemoteEntry(entry)) {
+      for (const file of entry.files) this.#fromLock.add(file);
+      return entry.files;
+    }
     return fail(
       "RL2005",
       `The entry of ${LOCK_FILE} for \`${name}\` is not what rlcli writes. Run \`rlcli lock --upgrade ${this.#node.address}\`.`,

@@ -33,6 +33,13 @@ export function parseObjectName(text: string, place: DiagnosticOptions = {}): Ob
   return { bucket, key };
 }
 
+/** Where a bucket is: by host at Amazon's, unless its name is none that a certificate covers; by path elsewhere, where hosts may not be known. */
+export function bucketAddress(bucket: string, endpoint: string | undefined, region: string): string {
+  if (endpoint !== undefined) return `${endpoint}/${bucket}`;
+  const host = `s3.${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}`;
+  return /[._]|[A-Z]/.test(bucket) ? `https://${host}/${bucket}` : `https://${bucket}.${host}`;
+}
+
 export class S3 implements Store {
   readonly #settings: S3Settings;
   readonly #dispatcher: Agent;
@@ -139,7 +146,7 @@ export class S3 implements Store {
     headers: Readonly<Record<string, string>>,
     { signal }: StoreContext,
   ): Promise<Answer> {
-    const url = new URL(`${this.#base(bucket)}/${rest}`);
+    const url = new URL(`${bucketAddress(bucket, this.#settings.endpoint, this.#regionOf(bucket))}/${rest}`);
     const signed = await this.#signed(url, bucket, headers);
     return open(url, {
       dispatcher: this.#dispatcher,
@@ -152,15 +159,6 @@ export class S3 implements Store {
 
   #regionOf(bucket: string): string {
     return this.#regions.get(bucket) ?? this.#settings.region;
-  }
-
-  /** By host at Amazon's, unless the name has dots, which no certificate covers; by path elsewhere, where hosts may not be known. */
-  #base(bucket: string): string {
-    const { endpoint } = this.#settings;
-    if (endpoint !== undefined) return `${endpoint}/${bucket}`;
-    const region = this.#regionOf(bucket);
-    const host = `s3.${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}`;
-    return /[._]|[A-Z]/.test(bucket) ? `https://${host}/${bucket}` : `https://${bucket}.${host}`;
   }
 
   async #signed(url: URL, bucket: string, headers: Readonly<Record<string, string>>): Promise<Record<string, string>> {

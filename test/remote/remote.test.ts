@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { identityOf, type PinnedFile } from "../../src/remote/file.ts";
 import { RemoteFiles } from "../../src/remote/remote.ts";
+import { bucketAddress } from "../../src/remote/s3.ts";
 import { StandInS3 } from "./s3-stand-in.ts";
 import { StandInWeb } from "./stand-in.ts";
 
@@ -304,6 +305,15 @@ describe("S3", () => {
     async (name) => {
       await expect(found(name)).rejects.toThrow("RL6032");
     },
+  );
+
+  test.each([
+    ["logs", undefined, "eu-west-1", "https://logs.s3.eu-west-1.amazonaws.com"],
+    ["my.logs", undefined, "us-east-1", "https://s3.us-east-1.amazonaws.com/my.logs"],
+    ["logs", undefined, "cn-north-1", "https://logs.s3.cn-north-1.amazonaws.com.cn"],
+    ["logs", "http://127.0.0.1:9000/minio", "x", "http://127.0.0.1:9000/minio/logs"],
+  ])("bucket %s at %s in %s is %s", (bucket, endpoint, region, address) =>
+    expect(bucketAddress(bucket, endpoint, region)).toBe(address),
   );
 
   test("what is not there is told", async () => {

@@ -19,7 +19,10 @@ const registerEval: Register = (program, run) => {
     )
     .argument("[names...]", "evals of the spec (default: all)")
     .option("--fresh", "measure anew what was measured before")
-    .option("--dataset <file>", "without an eval in the spec: tasks as JSONL, CSV or Parquet, hf://…, gsm8k, or -")
+    .option(
+      "--dataset <file>",
+      "without an eval in the spec: tasks as JSONL, CSV or Parquet, hf://…, https://…, s3://…, gsm8k, or -",
+    )
     .addOption(
       new Option("--run <run>", "run of the spec, also with a step: agent@40, agent@best").conflicts("checkpoint"),
     )

@@ -44,7 +44,10 @@ export const registerTrain: Register = (program, run) => {
     .description(
       "Fine-tunes a model on conversations, one JSON object with `messages` a line. The same command again resumes.",
     )
-    .requiredOption("--dataset <file>", "conversations as JSONL, or - for standard input");
+    .requiredOption(
+      "--dataset <file>",
+      "conversations as JSONL, also at an https:// or s3:// address, or - for standard input",
+    );
   bindServer(command)
     .addOption(
       new Option("--format <format>", "shape of the dataset").choices(["auto", "messages", "openai"]).default("auto"),
@@ -79,7 +82,11 @@ const registerTrainRl: Register = (train, run) => {
     .description(
       "Trains a model on the rewards of its own answers to tasks. The same command again resumes; more --steps extend.",
     )
-    .option("--dataset <file>", "tasks as JSONL, CSV or Parquet, hf://…, gsm8k, or - for standard input", "gsm8k");
+    .option(
+      "--dataset <file>",
+      "tasks as JSONL, CSV or Parquet, hf://…, https://…, s3://…, gsm8k, or - for standard input",
+      "gsm8k",
+    );
   bindKnownServer(command);
   bindEnvironmentOptions(command);
   bindLoss(command);
