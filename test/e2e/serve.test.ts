@@ -77,9 +77,25 @@ test("`serve list` shows what runs in other folders too, by folder, until it sto
   expect(adhoc.ok("serve", "list")).toMatch(/^server\.default .*\nin \S+\nserver\.default .* running .*\n$/);
   // From there it is the other way round; a server that the spec has no more is still shown.
   other.write("rlcli.yaml", spec.replace(/server:.*\n/, ""));
-  const [first, second] = JSON.parse(other.ok("serve", "list", "--json")).servers;
-  expect([first.folder, second.folder].sort()).toEqual([adhoc.folder, other.folder].sort());
+  const listed: readonly { folder: string; flags?: string }[] = JSON.parse(other.ok("serve", "list", "--json")).servers;
+  expect(listed.map(({ folder }) => folder).sort()).toEqual([adhoc.folder, other.folder].sort());
   other.write("rlcli.yaml", spec);
   adhoc.ok("-C", other.folder, "serve", "stop");
   expect(rows().servers).toHaveLength(1);
+  const flags = listed.find(({ folder }) => folder === adhoc.folder)?.flags ?? "";
+  other.ok("serve", "stop", ...flags.split(" "));
+  expect(rows().servers).toMatchObject([{ state: "stopped" }]);
+});
+
+test("`serve list` names the server of a verb with the flags that stop it", () => {
+  const project = newProject();
+  const row = { messages: [1, 2].map((n) => ({ role: n === 1 ? "user" : "assistant", content: `${n}` })) };
+  project.write("rows.jsonl", `${JSON.stringify(row)}\n`);
+  project.ok("train", "sl", "--model", "builtin:tiny", "--dataset", "rows.jsonl", "--steps", "1");
+  const rows = () => JSON.parse(project.ok("serve", "list", "--here", "--json")).servers;
+  const [{ state, flags }] = rows();
+  expect(state).toBe("running");
+  expect(flags).toMatch(/^-f \.rlcli\/adhoc\/\w+\/rlcli\.yaml$/);
+  project.ok("serve", "stop", ...flags.split(" "));
+  expect(rows()).toMatchObject([{ state: "stopped" }]);
 });

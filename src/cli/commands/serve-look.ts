@@ -1,6 +1,6 @@
 /** `rlcli serve status|list|logs`: looking at servers. Nothing is started. */
 import { createReadStream, existsSync, readdirSync, statSync, unwatchFile, watchFile } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { diagnostic, fail, RlcliError } from "../../diagnostic.ts";
 import { serverFolder } from "../../kinds/connect.ts";
 import { indexFolder, type KnownServer, knownServers } from "../../servers/known.ts";
@@ -71,13 +71,12 @@ async function rowsElsewhere(
     others.map(async (server) => {
       const row = await runningRow(server.address, server.folder, server.runtime);
       const { place, isAdhoc } = placeOf(server);
-      return { ...row, folder: place, ...(isAdhoc ? { flags: `--base-model ${row.model}` } : {}) };
+      return { ...row, folder: place, ...(isAdhoc ? { flags: `-f ${join(server.project, DEFAULT_SPEC_FILE)}` } : {}) };
     }),
   );
 }
 
 /** Ad-hoc projects lie in the folder where their command was given. */
-
 function placeOf({ project }: KnownServer): { readonly place: string; readonly isAdhoc: boolean } {
   const [, place] = /^(.+?)[\\/]\.rlcli[\\/]adhoc[\\/][^\\/]+$/.exec(project) ?? [];
   return { place: place ?? project, isAdhoc: place !== undefined };
@@ -101,10 +100,16 @@ async function adhocRows(context: CommandContext, file: string): Promise<readonl
     cwd: context.cwd,
     env: context.env,
   });
-  const rows = open.spec ? await rowsOf(open) : [];
+  if (!open.spec) return [];
+  // What a verb trains is in the same spec, and its server is another than that of `serve start`.
+  const isServerOnly = [...open.spec.nodes.keys()].every((address) => address.startsWith("server."));
+  const rows = await rowsOf(open);
   return rows
     .filter((row) => row.state !== "never" && row.state !== "external")
-    .map((row) => ({ ...row, flags: `--base-model ${row.model}` }));
+    .map((row) => ({
+      ...row,
+      flags: isServerOnly ? `--base-model ${row.model}` : `-f ${relative(context.cwd, file)}`,
+    }));
 }
 
 function show(context: CommandContext, rows: readonly ServerRow[]): void {
