@@ -183,15 +183,15 @@ describe("command", () => {
   test("a second line beside the answer is an error, not the answer to the next question", async () => {
     const both = newGrader(program("f.cjs", `${LINES} process.stdout.write("0.25\\n1\\n"); });`));
     await expect(ask(both, "x")).rejects.toThrow(/RL7103.*printed `1` beside its answer/);
-    const late = newGrader(
-      program(
-        "g.cjs",
-        `require("node:fs").writeFileSync("late.pid", String(process.pid)); let n = 0; ${LINES} console.log(n++); setTimeout(() => console.log(9), 50); });`,
-      ),
-    );
+    // Says more once there is a file: not before its answer has been read.
+    const code = `const fs = require("node:fs"); fs.writeFileSync("late.pid", String(process.pid)); let n = 0;
+      ${LINES} console.log(n++); setInterval(() => fs.existsSync("more") && console.log(9), 10); });`;
+    const late = newGrader(program("g.cjs", code));
     expect((await ask(late, "x")).reward).toBe(0);
     const pid = Number(readFileSync(join(folder, "late.pid"), "utf8"));
+    writeFileSync(join(folder, "more"), "");
     await expect.poll(() => processIdentity(pid)).toBeUndefined();
+    rmSync(join(folder, "more"));
     // Another program by now, which counts from 0.
     expect((await ask(late, "x")).reward).toBe(0);
   });
