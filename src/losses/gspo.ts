@@ -25,6 +25,7 @@ export const gspo = defineLoss({
   inputs: [...POLICY_INPUTS, ...CLIP_INPUTS, RATIO_MASK],
   of: "policy",
   isLinear: false,
+  perSequence: true,
   runs: ["rl"],
   backends: ["embedded", "fsdp", "megatron", "hosted"],
   formula: (m, datum) => {

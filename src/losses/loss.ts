@@ -61,6 +61,8 @@ export interface LossDefinition {
   readonly of: "policy" | "critic";
   /** Whether the derivatives are the same whatever the outputs are. */
   readonly isLinear: boolean;
+  /** The ratio is one for the whole answer: a mean, in which weights are a mask. Everywhere else they only multiply. */
+  readonly perSequence?: true;
   /** Which kind of run may use it. */
   readonly runs: readonly ("sl" | "rl")[];
   /** Backends that compute it themselves. */

@@ -72,7 +72,7 @@ export function measureParts(loss: Loss, parts: readonly ComputedPart[]): { read
       return { policy, sampler: logprobs as Float32Array, weights: weights as Float32Array };
     }),
   );
-  const drift = measureDrift(compared, clipRange(loss.name, options));
+  const drift = measureDrift(compared, clipRange(options, definition?.perSequence ?? false));
   if (!drift) return { loss: total, values: {} };
   return {
     loss: total,
@@ -88,9 +88,9 @@ export function measureParts(loss: Loss, parts: readonly ComputedPart[]): { read
   };
 }
 
-function clipRange(name: string, options: Readonly<Record<string, number>>): ClipRange {
+function clipRange(options: Readonly<Record<string, number>>, perSequence: boolean): ClipRange {
   const { clip_low_threshold: low = 0, clip_high_threshold: high = Number.POSITIVE_INFINITY } = options;
-  return { low, high, perSequence: name === "gspo" };
+  return { low, high, perSequence };
 }
 
 export const mean = (values: readonly number[]): number =>

@@ -5,6 +5,7 @@
  */
 import { performance } from "node:perf_hooks";
 import { fail } from "../../diagnostic.ts";
+import { lossNamed } from "../../losses/registry.ts";
 import type { JournalEntry } from "../../run-record.ts";
 import type { Datum, PassResult } from "../../tinker/data.ts";
 import type { Future, Pending } from "../../tinker/future.ts";
@@ -171,12 +172,14 @@ class Sending {
     return { data: this.#plainData(gradient, data), pass, forwardMs };
   }
 
-  /** The data as the loss's formula takes it: what a weight scales is in the advantages, and the weights are a mask. */
+  /** The data as the loss's formula takes it: where it reads weights as a mask, what they scale is put into the advantages. */
   #plainData(gradient: Gradient, data: readonly Datum[]): readonly Datum[] {
     const { reduction, readsRlWeights } = SERVER_TRAITS[this.#context.lineage.kind];
     // Such a server is sent just that.
     if (gradient.type === "fused" && reduction === "sum" && readsRlWeights) return gradient.data;
-    const plan = planStep("embedded", { name: this.#context.run.order.settings.loss.type }, data);
+    const name = this.#context.run.order.settings.loss.type;
+    if (!lossNamed(name)?.perSequence) return data;
+    const plan = planStep("embedded", { name }, data);
     return plan.type === "send" ? plan.data : data;
   }
 
