@@ -1,16 +1,7 @@
 // Texts with personal data and secrets of known kinds at known places, among things that only look like them. All of it is
 // made up by a seeded generator. What redaction finds in them gives its recall and precision.
 
-function uniform(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { uniform } from "./uniform.mjs";
 
 const pick = (random, list) => list[Math.floor(random() * list.length)];
 const digits = (random, n) => Array.from({ length: n }, () => Math.floor(random() * 10)).join("");

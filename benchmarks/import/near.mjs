@@ -1,16 +1,7 @@
 // Conversations of which some are other ones with changes: words replaced, left out or put in, sentences moved, a turn added. All of it is
 // made up by a seeded generator. How much of a conversation is changed is drawn evenly, so that pairs of every similarity are among them.
 
-function uniform(seed) {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let t = state;
-    t = Math.imul(t ^ (t >>> 15), t | 1);
-    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
-    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+import { uniform } from "./uniform.mjs";
 
 const SYLLABLES = "ka to mi ren sol vu pel da gri no stra ble fi ou lam ter quo ni zé ör".split(" ");
 const OPENINGS = ["Of course.", "Here is what I found:", "Let me explain.", "Sure, here you go:"];
