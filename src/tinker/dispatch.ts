@@ -4,7 +4,7 @@
  */
 import type { Dispatcher } from "undici";
 
-export interface WholeAnswer {
+export interface HttpAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Buffer;
@@ -21,12 +21,12 @@ export function exchangeWhole(
   dispatcher: Dispatcher,
   options: WholeOptions,
   signal: AbortSignal | undefined,
-): Promise<WholeAnswer> {
+): Promise<HttpAnswer> {
   signal?.throwIfAborted();
   return new Promise((resolve, reject) => {
     const pieces: Buffer[] = [];
     let status = 0;
-    let headers: WholeAnswer["headers"] = {};
+    let headers: HttpAnswer["headers"] = {};
     let controller: Dispatcher.DispatchController | undefined;
     const abort = () => {
       controller?.abort(signal?.reason);

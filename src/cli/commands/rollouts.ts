@@ -12,7 +12,7 @@ import type { ToolFormat } from "../../tokens/calls.ts";
 import { loadRenderer } from "../../tokens/load.ts";
 import { readRunRecord } from "../../training/progress.ts";
 import { type Attempt, isLost, type Rollout } from "../../training/rl/rollout.ts";
-import { readAttempts, readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
+import { evalPath, readAttempts, readRollouts, stepsWithRollouts } from "../../training/rl/rollout-files.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
@@ -144,10 +144,9 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
     if (flags.step !== undefined) {
       const run = node.references.find(({ path: field }) => field === "checkpoint")?.to as string;
       const { folder } = await runPlace(open, run);
-      const file = `${String(flags.step).padStart(6, "0")}.jsonl`;
       return {
         title: `${address} after step ${flags.step} of ${run}`,
-        path: join(folder, "evals", name, file),
+        path: evalPath(folder, name, flags.step),
         step: flags.step,
       };
     }

@@ -3,7 +3,6 @@
  * samples: the call that takes its weights stands behind the update in the model's order.
  */
 
-import { join } from "node:path";
 import { performance } from "node:perf_hooks";
 import { nameOf } from "../../address.ts";
 import { fail } from "../../diagnostic.ts";
@@ -21,7 +20,7 @@ import { EarlyStop } from "./early-stop.ts";
 import { addEval, judgeEval, playEval, readEvals } from "./evals.ts";
 import { measureGroups, measureParts } from "./measure.ts";
 import type { RlRun } from "./rl-run.ts";
-import { writeAttempts } from "./rollout-files.ts";
+import { evalPath, writeAttempts } from "./rollout-files.ts";
 import { checkLosses, sampleStep } from "./sampling.ts";
 import { SandboxWatch } from "./sandbox-watch.ts";
 import { type SentRlStep, sendStep } from "./step.ts";
@@ -179,7 +178,7 @@ class RlLoop {
         const groups = await playEval(player, order);
         run.at("eval:played");
         result = { step, eval: name, at: run.record.at(), ...judgeEval(groups, order, (t) => environment.tagOf(t)) };
-        writeAttempts(join(folder, "evals", name, `${String(step).padStart(6, "0")}.jsonl`), groups.flat(), {
+        writeAttempts(evalPath(folder, name, step), groups.flat(), {
           durable: false,
         });
         addEval(folder, result);

@@ -6,8 +6,15 @@ import { JsonLinesFile, readJsonLines, writeFileWhole } from "../../files.ts";
 import { newerFormat } from "../journal.ts";
 import { type Attempt, type AttemptLine, fromLines, ROLLOUTS_VERSION, toLines } from "./rollout.ts";
 
+const nameOf = (step: number): string => `${String(step).padStart(6, "0")}.jsonl`;
+
 export function rolloutPath(folder: string, step: number): string {
-  return join(folder, "rollouts", `${String(step).padStart(6, "0")}.jsonl`);
+  return join(folder, "rollouts", nameOf(step));
+}
+
+/** The attempts of an eval that a run made after a step. */
+export function evalPath(folder: string, name: string, step: number): string {
+  return join(folder, "evals", name, nameOf(step));
 }
 
 /** Steps of which there are rollouts, ascending. */
