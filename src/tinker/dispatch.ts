@@ -3,12 +3,7 @@
  * a few hundred bytes is most of what an exchange costs the client; here the pieces are only collected.
  */
 import type { Dispatcher } from "undici";
-
-export interface HttpAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Buffer;
-}
+import type { HttpAnswer } from "./transport.ts";
 
 export type WholeOptions = Pick<Dispatcher.DispatchOptions, "path" | "method" | "headersTimeout" | "bodyTimeout"> & {
   readonly origin: string;
