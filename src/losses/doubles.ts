@@ -1,5 +1,5 @@
 /**
- * The arithmetic of formulas in double precision, over one datum. It runs over every token of every step, so each operation has a loop of its
+ * The arithmetic of formulas in double precision, over one datum or several side by side. It runs over every token of every step, so each operation has a loop of its
  * own over arrays of doubles: one loop for all of them would call an operation a number. And what an operation gives lies in one
  * buffer that all of a formula shares: a dozen buffers a datum would cost more than the arithmetic.
  */
@@ -10,7 +10,7 @@ export type Doubles = ArrayLike<number> | number;
 
 /** Room for what operations give, taken from the front until it is freed as a whole. */
 class Room {
-  #buffer = new Float64Array(1 << 12);
+  #buffer = new Float64Array(1 << 16);
   #used = 0;
 
   take(length: number): Float64Array {
@@ -108,8 +108,28 @@ function lengthOf(values: Doubles): number | undefined {
 export function doubles(values: Doubles, length: number): Float64Array {
   if (values instanceof Float64Array && values.length === length) return values;
   const all = room.take(length);
-  if (typeof values === "number") return all.fill(values);
-  if (values.length < length) all.fill(Number.NaN);
-  for (let i = 0; i < Math.min(length, values.length); i++) all[i] = values[i] as number;
+  copy(all, 0, length, values);
   return all;
+}
+
+/** As `doubles`, of the values of several data side by side. */
+export function joinedDoubles(parts: readonly Doubles[], lengths: readonly number[]): Float64Array {
+  if (parts.length === 1) return doubles(parts[0] as Doubles, lengths[0] as number);
+  const all = room.take(lengths.reduce((sum, length) => sum + length, 0));
+  let at = 0;
+  for (const [i, values] of parts.entries()) at = copy(all, at, at + (lengths[i] as number), values);
+  return all;
+}
+
+/** Fills the places from `start` to before `end`; the end. */
+function copy(all: Float64Array, start: number, end: number, values: Doubles): number {
+  if (typeof values === "number") {
+    all.fill(values, start, end);
+    return end;
+  }
+  if (values.length < end - start) all.fill(Number.NaN, start, end);
+  // As a rule they are all of a typed array, which is converted faster than numbers are.
+  if (values.length <= end - start) all.set(values, start);
+  else for (let at = start; at < end; at++) all[at] = values[at - start] as number;
+  return end;
 }

@@ -6,7 +6,7 @@
  * the loss's derivative by that number, and a server or a client needs nothing else to train with it: the gradient
  * is that of Σ derivative · number with the derivatives held fixed.
  */
-import { DOUBLES, type Doubles, doubles, withRoom } from "./doubles.ts";
+import { DOUBLES, type Doubles, joinedDoubles, withRoom } from "./doubles.ts";
 import { type Formula, weigh } from "./formula.ts";
 
 export interface LossOption {
@@ -37,6 +37,9 @@ export interface LossArguments {
   /** Every option of the loss. */
   readonly options: Readonly<Record<string, number>>;
 }
+
+/** One datum where all have the same options. */
+export type LossData = Omit<LossArguments, "options">;
 
 /** The loss at each position and its derivative by the output there, [N] each. */
 export interface LossTerms {
@@ -71,8 +74,8 @@ export interface LossDefinition {
   readonly formula: Formula;
   /** The formula in double precision, weighted. */
   readonly evaluate: (datum: LossArguments) => LossTerms;
-  /** The sum of the losses that `evaluate` gives. */
-  readonly sum: (datum: LossArguments) => number;
+  /** The sum of the losses that `evaluate` gives, over data with the same options. */
+  readonly sum: (data: readonly LossData[], options: LossArguments["options"]) => number;
 }
 
 /** `weights` is the mask and the weight of each position, in every loss: 1 where a datum has none. */
@@ -85,47 +88,77 @@ export const POLICY_INPUTS: readonly LossInput[] = [
   WEIGHTS,
 ];
 
+type InputData = Pick<LossArguments, "tensors" | "options">;
+
 /** What the formula reads under an input's name, [N]. */
-export function inputOf(
-  { name, from }: LossInput,
-  datum: Pick<LossArguments, "tensors" | "options">,
-  length: number,
-): ArrayLike<number> {
-  const values = from ? from(datum) : datum.tensors[name];
-  if (values === undefined) throw new Error(`a datum lacks ${name}`);
+export function inputOf(input: LossInput, datum: InputData, length: number): ArrayLike<number> {
+  const values = valuesOf(input, datum);
   return typeof values === "number" ? new Float64Array(length).fill(values) : values;
 }
+
+/** [N], or one number for all positions. */
+function valuesOf({ name, from }: LossInput, datum: InputData): ArrayLike<number> | number {
+  const values = from ? from(datum) : datum.tensors[name];
+  if (values === undefined) throw new Error(`a datum lacks ${name}`);
+  return values;
+}
+
+/** Positions up to which data are evaluated as one: what an operation costs beside its arithmetic is then shared by dozens of answers. */
+const JOINED_POSITIONS = 4096;
 
 export function defineLoss(loss: Omit<LossDefinition, "evaluate" | "sum">): LossDefinition {
   return {
     ...loss,
-    evaluate: (datum) =>
+    evaluate: ({ options, ...datum }) =>
       withRoom(() => {
-        const { losses, derivatives } = evaluate(loss, datum);
-        return { losses: losses.slice(), derivatives: derivatives.slice() };
+        const { weights, terms } = termsOf(loss, [datum], options);
+        const [losses, derivatives] = [terms.loss, terms.derivative].map((term) => weigh(DOUBLES, weights, term));
+        return { losses: (losses as Float64Array).slice(), derivatives: (derivatives as Float64Array).slice() };
       }),
-    sum: (datum) =>
-      withRoom(() => {
-        const { weights, terms } = termsOf(loss, datum);
-        return DOUBLES.sum(weigh(DOUBLES, weights, terms.loss)) as number;
-      }),
+    sum: (data, options) => {
+      let total = 0;
+      for (const chunk of inChunks(data, loss.perSequence ? 1 : JOINED_POSITIONS)) {
+        total += withRoom(() => {
+          const { weights, terms } = termsOf(loss, chunk, options);
+          return DOUBLES.sum(weigh(DOUBLES, weights, terms.loss)) as number;
+        });
+      }
+      return total;
+    },
   };
 }
 
-function evaluate(loss: Parameters<typeof termsOf>[0], datum: LossArguments): LossTerms {
-  const { weights, terms } = termsOf(loss, datum);
-  const [losses, derivatives] = [terms.loss, terms.derivative].map((term) => weigh(DOUBLES, weights, term));
-  return { losses: losses as Float64Array, derivatives: derivatives as Float64Array };
+/** Neighbours, as many as have so many positions together; at least one. */
+function inChunks(data: readonly LossData[], positions: number): readonly (readonly LossData[])[] {
+  const chunks: LossData[][] = [];
+  let room = 0;
+  for (const datum of data) {
+    const last = chunks.at(-1);
+    if (last && datum.outputs.length <= room) last.push(datum);
+    else {
+      chunks.push([datum]);
+      room = positions;
+    }
+    room -= datum.outputs.length;
+  }
+  return chunks;
 }
 
-/** What the formula gives, in room that is used again, and the weights it is still to be multiplied by. */
-function termsOf({ inputs, formula }: Pick<LossDefinition, "inputs" | "formula">, datum: LossArguments) {
-  const { length } = datum.outputs;
-  const tensors = new Map(inputs.map((input) => [input.name, doubles(inputOf(input, datum, length), length)]));
+/** What the formula gives for some data side by side, in room that is used again, and the weights it is still to be multiplied by. */
+function termsOf(
+  { inputs, formula }: Pick<LossDefinition, "inputs" | "formula">,
+  data: readonly LossData[],
+  options: LossArguments["options"],
+) {
+  const lengths = data.map(({ outputs }) => outputs.length);
+  const joined = (values: (datum: LossData) => Doubles) => joinedDoubles(data.map(values), lengths);
+  const tensors = new Map(
+    inputs.map((input) => [input.name, joined(({ tensors }) => valuesOf(input, { tensors, options }))]),
+  );
   const terms = formula<Doubles>(DOUBLES, {
-    output: doubles(datum.outputs, length),
+    output: joined(({ outputs }) => outputs),
     tensor: (name) => found(tensors.get(name), name),
-    option: (name) => found(datum.options[name], name),
+    option: (name) => found(options[name], name),
   });
   return { weights: found(tensors.get("weights"), "weights"), terms };
 }

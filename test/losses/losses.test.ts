@@ -124,7 +124,8 @@ describe.each(LOSSES.map((loss) => ({ loss, name: loss.name })))("$name", ({ nam
     fc.assert(
       fc.property(cases, (sample) => {
         const { losses } = loss.evaluate(datumOf(name, sample));
-        expect(loss.sum(datumOf(name, sample))).toBe(losses.reduce((total, value) => total + value, 0));
+        const { options, ...datum } = datumOf(name, sample);
+        expect(loss.sum([datum], options)).toBe(losses.reduce((total, value) => total + value, 0));
         sample.positions.forEach((p, i) => {
           if (p.weight === 0) expect(losses[i]).toBe(0);
           else {
@@ -134,6 +135,24 @@ describe.each(LOSSES.map((loss) => ({ loss, name: loss.name })))("$name", ({ nam
         });
       }),
       { seed: 1, numRuns: 300 },
+    );
+  });
+
+  test("has the sum of all data, whatever their lengths and however many they are", () => {
+    const lengths = fc.array(fc.integer({ min: 0, max: 3000 }), { minLength: 0, maxLength: 6 });
+    fc.assert(
+      fc.property(cases, lengths, (sample, sizes) => {
+        const { options } = datumOf(name, sample);
+        const data = sizes.map((size) => {
+          const positions = Array.from({ length: size }, (_, i) => sample.positions[i % sample.positions.length]!);
+          const { outputs, tensors } = datumOf(name, { ...sample, positions });
+          return { outputs, tensors };
+        });
+        const alone = data.map((datum) => loss.evaluate({ ...datum, options }).losses);
+        const expected = alone.reduce((total, losses) => losses.reduce((sum, value) => sum + value, total), 0);
+        expect(Math.abs(loss.sum(data, options) - expected)).toBeLessThanOrEqual(1e-9 * (1 + Math.abs(expected)));
+      }),
+      { seed: 5, numRuns: 50 },
     );
   });
 

@@ -18,13 +18,41 @@ export interface MatchOptions {
 /** A pattern of the user's may need exponential time on some completion. */
 const REGEX_TIMEOUT_MS = 1000;
 
+/** Grades one answer. */
+type Grading = (request: GradeRequest) => Grade;
+
 export function matchGrader(options: MatchOptions): Grader {
-  const { mode, pattern } = options;
-  if (mode === "regex") checkPattern(pattern);
-  return { grade: async (request) => gradeMatch(request, options), close: async () => {} };
+  const grade = GRADINGS[options.mode](options);
+  return { grade: async (request) => grade(request), close: async () => {} };
 }
 
-function checkPattern(pattern: string | undefined): void {
+const GRADINGS: Readonly<Record<MatchOptions["mode"], (options: MatchOptions) => Grading>> = {
+  exact: (options) => (request) =>
+    graded(fold(request.completion, options) === fold(truthOf(request, options), options), request.completion.trim()),
+  contains: (options) => (request) =>
+    graded(fold(request.completion, options).includes(fold(truthOf(request, options), options)), undefined),
+  regex: regexGrading,
+  choice: choiceGrading,
+};
+
+const fold = (text: string, { ignore_case }: MatchOptions): string =>
+  (ignore_case ? text.toLowerCase() : text).normalize("NFC").trim();
+
+function regexGrading(options: MatchOptions): Grading {
+  const { pattern, ignore_case: ignoreCase = false, answer } = options;
+  checkPattern(pattern);
+  const find = finder(pattern, ignoreCase);
+  return (request) => {
+    const found = find(request.completion);
+    if (answer === undefined || !found)
+      return { ...graded(found !== undefined, found?.[0]), ...extracted(found !== undefined) };
+    const text = found[1] ?? found[0];
+    const isRight = fold(text, options) === fold(truthOf(request, options), options);
+    return { ...graded(isRight, text), ...extracted(true) };
+  };
+}
+
+function checkPattern(pattern: string | undefined): asserts pattern is string {
   if (pattern === undefined) fail("RL7102", "A match grader of mode `regex` needs a `pattern`.");
   try {
     new RegExp(pattern, "u");
@@ -33,29 +61,16 @@ function checkPattern(pattern: string | undefined): void {
   }
 }
 
-function gradeMatch(request: GradeRequest, options: MatchOptions): Grade {
-  const fold = (text: string): string => (options.ignore_case ? text.toLowerCase() : text).normalize("NFC").trim();
-  switch (options.mode) {
-    case "exact":
-      return graded(fold(request.completion) === fold(truthOf(request, options)), request.completion.trim());
-    case "contains":
-      return graded(fold(request.completion).includes(fold(truthOf(request, options))), undefined);
-    case "regex": {
-      const found = search(options.pattern as string, options.ignore_case ?? false, request.completion);
-      if (options.answer === undefined || !found)
-        return { ...graded(found !== undefined, found?.[0]), ...extracted(found !== undefined) };
-      const text = found[1] ?? found[0];
-      return { ...graded(fold(text) === fold(truthOf(request, options)), text), ...extracted(true) };
-    }
-    case "choice": {
-      const letter = lastChoice(request.completion, options.choices ?? "ABCDEFGHIJ");
-      const truth = lastChoice(truthOf(request, options), options.choices ?? "ABCDEFGHIJ");
-      return {
-        ...graded(letter !== undefined && letter === truth, letter ?? "no choice found"),
-        ...extracted(letter !== undefined),
-      };
-    }
-  }
+function choiceGrading(options: MatchOptions): Grading {
+  const { choices = "ABCDEFGHIJ" } = options;
+  return (request) => {
+    const letter = lastChoice(request.completion, choices);
+    const right = lastChoice(truthOf(request, options), choices);
+    return {
+      ...graded(letter !== undefined && letter === right, letter ?? "no choice found"),
+      ...extracted(letter !== undefined),
+    };
+  };
 }
 
 function graded(isRight: boolean, note: string | undefined): Grade {
@@ -89,12 +104,20 @@ function searchPlace() {
 /** So many steps take milliseconds: less than what it costs to be able to interrupt them, for most patterns and answers. */
 const FEW_STEPS = 5e6;
 
-/** The last match of a pattern. Throws RL7103 for one that takes too long. */
-function search(pattern: string, ignoreCase: boolean, text: string): RegExpMatchArray | undefined {
+/** Finds the last match of a pattern, which is looked at once. The search throws RL7103 where it takes too long. */
+function finder(pattern: string, ignoreCase: boolean): (text: string) => RegExpMatchArray | undefined {
   const flags = ignoreCase ? "giu" : "gu";
-  if (worstSteps(pattern, text.length) <= FEW_STEPS) return [...text.matchAll(new RegExp(pattern, flags))].at(-1);
+  const expression = new RegExp(pattern, flags);
+  const steps = worstSteps(pattern);
+  return (text) =>
+    steps(text.length) <= FEW_STEPS
+      ? [...text.matchAll(expression)].at(-1)
+      : findInterruptibly({ pattern, flags, text });
+}
+
+function findInterruptibly(search: { pattern: string; flags: string; text: string }): RegExpMatchArray | undefined {
   const { context, script } = searchPlace();
-  Object.assign(context, { pattern, flags, text });
+  Object.assign(context, search);
   try {
     const found = script.runInContext(context, { timeout: REGEX_TIMEOUT_MS }) as RegExpMatchArray | undefined;
     return found && ([...found] as RegExpMatchArray);

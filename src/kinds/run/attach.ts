@@ -10,7 +10,7 @@ const POLL_MS = 100;
 /** Of an event, in bytes. */
 const LONGEST_LINE = 1 << 16;
 /** While nothing happens: whoever follows a run must not cost what its worker costs. */
-const LONGEST_POLL_MS = 500;
+const LONGEST_POLL_MS = 1000;
 
 export interface AttachOptions {
   /** First Ctrl-C: asks the worker to stop at the end of its step. */
@@ -58,7 +58,7 @@ export async function attachWorker(folder: string, pid: number, options: AttachO
       signalProcess(identity, "SIGTERM");
       hasAsked = true;
     }
-    pauseMs = events.length > 0 || options.stop.aborted ? POLL_MS : Math.min(LONGEST_POLL_MS, pauseMs * 1.5);
+    pauseMs = events.length > 0 || options.stop.aborted ? POLL_MS : Math.min(LONGEST_POLL_MS, pauseMs * 2);
     await sleepUnless(options.stop, pauseMs);
   }
 }

@@ -117,18 +117,16 @@ function foldWeights(kind: ServerKind, loss: Loss, datum: Datum, datums: number)
   const [mask, advantages] = [room.subarray(0, length), room.subarray(length)];
   setMask(mask, weights);
   const scale = reduction === "sum" ? 1 : sum(mask) * datums;
-  const { weights: _, advantages: plain, ...others } = datum.lossInputs;
-  for (let i = 0; i < length; i++)
-    advantages[i] = ((plain as Float32Array)[i] as number) * (weights[i] as number) * scale;
-  const masked = loss.name === "gspo" ? { sequence_ratio_mask: mask } : {};
-  return {
-    ...datum,
-    lossInputs: {
-      ...others,
-      ...(readsRlWeights ? { weights: mask } : masked),
-      advantages,
-    },
-  };
+  const plain = datum.lossInputs.advantages as Float32Array;
+  for (let i = 0; i < length; i++) advantages[i] = (plain[i] as number) * (weights[i] as number) * scale;
+  return { ...datum, lossInputs: { ...maskedInputs(datum, loss, readsRlWeights, mask), advantages } };
+}
+
+/** The inputs with the mask where this server looks for it. */
+function maskedInputs({ lossInputs }: Datum, { name }: Loss, readsRlWeights: boolean, mask: Float32Array) {
+  if (readsRlWeights) return { ...lossInputs, weights: mask };
+  const { weights: _, ...others } = lossInputs;
+  return name === "gspo" ? { ...others, sequence_ratio_mask: mask } : others;
 }
 
 /** With images between the tokens nobody can tell. */

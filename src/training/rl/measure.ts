@@ -57,21 +57,24 @@ export interface ComputedPart {
   readonly result: PassResult;
 }
 
+const NOTHING = new Float32Array(0);
+
 /** The loss as the formula has it, and how far the policy was from the one that sampled. */
 export function measureParts(loss: Loss, parts: readonly ComputedPart[]): { readonly loss: number; values: Values } {
   const definition = lossNamed(loss.name);
   const options = optionsOf(loss);
   // Where an option is the server's own, only the server knows the loss.
   const isKnown = missingOption(loss) === undefined;
-  let total = isKnown ? 0 : parts.reduce((sum, { result }) => sum + (result.metrics["loss:sum"] ?? Number.NaN), 0);
-  const compared = parts.flatMap(({ data, result }) =>
-    data.map(({ lossInputs }, i) => {
-      const policy = result.outputs[i]?.logprobs ?? new Float32Array(0);
-      if (isKnown) total += definition?.sum({ outputs: policy, tensors: lossInputs, options }) ?? 0;
-      const { logprobs, weights } = lossInputs as Record<string, Float32Array>;
-      return { policy, sampler: logprobs as Float32Array, weights: weights as Float32Array };
-    }),
+  const computed = parts.flatMap(({ data, result }) =>
+    data.map(({ lossInputs }, i) => ({ outputs: result.outputs[i]?.logprobs ?? NOTHING, tensors: lossInputs })),
   );
+  const total = isKnown
+    ? (definition?.sum(computed, options) ?? 0)
+    : parts.reduce((sum, { result }) => sum + (result.metrics["loss:sum"] ?? Number.NaN), 0);
+  const compared = computed.map(({ outputs, tensors }) => {
+    const { logprobs, weights } = tensors as Record<string, Float32Array>;
+    return { policy: outputs, sampler: logprobs as Float32Array, weights: weights as Float32Array };
+  });
   const drift = measureDrift(compared, clipRange(options, definition?.perSequence ?? false));
   if (!drift) return { loss: total, values: {} };
   return {
