@@ -28,13 +28,19 @@ export class Pool<T extends Pooled> {
       this.#passOn();
       throw new Error("the pool is closed");
     }
-    const helper = this.#take();
+    try {
+      return await this.#lend(this.#take(), work);
+    } finally {
+      this.#passOn();
+    }
+  }
+
+  async #lend<R>(helper: T, work: (helper: T) => Promise<R>): Promise<R> {
     try {
       return await work(helper);
     } finally {
       if (helper.isUsable && !this.#isClosed) this.#idle.push(helper);
       else await this.#drop(helper);
-      this.#passOn();
     }
   }
 

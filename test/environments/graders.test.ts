@@ -1,8 +1,10 @@
+import { once } from "node:events";
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { composeGraders, lengthPenalty } from "../../src/environments/compose.ts";
 import type { Grader } from "../../src/environments/grader.ts";
@@ -241,6 +243,18 @@ describe("module", () => {
     );
     await expect(ask(grader, "loop")).rejects.toThrow(/RL7103.*3 s/);
     expect((await ask(grader, "fine")).reward).toBe(1);
+  });
+
+  test("one that ends its thread after an answer is replaced before the next question", async () => {
+    const code = "export default () => { setImmediate(() => process.exit()); return 1 }";
+    const grader = newGrader(file("i.mjs", code));
+    const thread = once(process, "worker") as Promise<[Worker]>;
+    const first = ask(grader, "one");
+    const [worker] = await thread;
+    const gone = once(worker, "exit");
+    expect((await first).reward).toBe(1);
+    await gone;
+    expect((await ask(grader, "two")).reward).toBe(1);
   });
 
   test("what it throws, what does not load, what is not there", async () => {

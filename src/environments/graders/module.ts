@@ -73,9 +73,12 @@ class GraderThread {
   constructor(options: ModuleOptions) {
     this.#options = options;
     this.#worker = new Worker(THREAD, { eval: true, workerData: { url: pathToFileURL(options.path).href } });
-    this.#worker.on("error", () => {
-      this.#isUsable = false;
-    });
+    // Also where its own code ended it, between two questions.
+    for (const event of ["error", "exit"]) {
+      this.#worker.on(event, () => {
+        this.#isUsable = false;
+      });
+    }
     this.#worker.unref();
   }
 
