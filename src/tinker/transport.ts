@@ -164,8 +164,8 @@ export class Transport {
       try {
         answer = await this.once(keyed, attempt);
       } catch (error) {
-        const isFinal = !(error instanceof TinkerError) || error.kind !== "network" || spec.retries === "none";
-        if (isFinal || !(await attempts.again(spec.signal))) throw error;
+        if (!(error instanceof TinkerError) || !isPassing(error) || spec.retries === "none") throw error;
+        if (!(await attempts.again(spec.signal, error.retryAfterMs))) throw error;
         continue;
       }
       if (answer.status < 400) return answer;
@@ -204,6 +204,10 @@ export class Transport {
     await this.#agent.destroy();
   }
 }
+
+/** Of what a try throws: no answer, or one to the exchange of its credential, which may be another in a moment. */
+const isPassing = ({ kind, status }: TinkerError): boolean =>
+  kind === "network" || (status !== undefined && isRetryable(status, {}));
 
 function exchangeOf(
   spec: HttpRequest,

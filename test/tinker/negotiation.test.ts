@@ -187,4 +187,20 @@ describe("a credential that is exchanged", () => {
       ...Array(3).fill("/auth/token"),
     ]);
   });
+
+  test("is asked for again where the exchange is busy, and not where it is refused", async () => {
+    server.config = { pjwt_auth_enabled: true };
+    const statuses = [503, 429, 200, 403];
+    server.fault = (r) => {
+      if (r.path !== "/auth/token") return undefined;
+      const status = statuses.shift() ?? 403;
+      return { type: "answer", status, body: status === 200 ? { jwt: jwtOf(1) } : { detail: "no" } };
+    };
+    const client = connect({ apiKey: "tml-secret" });
+    await client.config();
+    await client.capabilities();
+    expect(server.count("/auth/token")).toBe(3);
+    await expect(client.capabilities()).rejects.toMatchObject({ kind: "rejected", status: 403 });
+    expect(server.count("/auth/token")).toBe(4);
+  });
 });
