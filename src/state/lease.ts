@@ -5,6 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
 import type { Address } from "../address.ts";
+import { RlcliError } from "../diagnostic.ts";
 import type { HeldLease } from "../kind.ts";
 import { ownIdentity } from "../process.ts";
 import type { LeaseOwner, LeaseRecord } from "../state-record.ts";
@@ -23,12 +24,15 @@ export function leaseOwner(purpose: string): LeaseOwner {
   };
 }
 
-/** Renews until closed. `onLost` hears once that someone else has the lease. */
+/**
+ * Renews until closed. `onLost` hears once that someone else has the lease; a store that cannot be used at the moment (a full disk)
+ * is tried again at the next beat.
+ */
 export class Heartbeat {
   #lease: LeaseRecord;
   readonly #store: StateStore;
   readonly #timer: NodeJS.Timeout;
-  constructor(store: StateStore, lease: LeaseRecord, onLost: (error: unknown) => void) {
+  constructor(store: StateStore, lease: LeaseRecord, onLost: () => void) {
     this.#store = store;
     this.#lease = lease;
     this.#timer = setInterval(() => {
@@ -37,8 +41,9 @@ export class Heartbeat {
           this.#lease = renewed;
         },
         (error: unknown) => {
+          if (error instanceof RlcliError && error.diagnostics[0]?.code !== "RL3005") return;
           this.close();
-          onLost(error);
+          onLost();
         },
       );
     }, RENEW_EVERY_MS);
