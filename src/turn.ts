@@ -46,8 +46,11 @@ function tryLock(folder: string): (() => void) | undefined {
   const file: LockFile = { holder: ownIdentity(), isReleased: false };
   try {
     const fd = openSync(path, "wx", 0o600);
-    writeFully(fd, Buffer.from(JSON.stringify(file)));
-    closeSync(fd);
+    try {
+      writeFully(fd, Buffer.from(JSON.stringify(file)));
+    } finally {
+      closeSync(fd);
+    }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "EEXIST") return undefined;
     throw error;

@@ -55,6 +55,7 @@ export async function launch(
   { entry, what, folder, order }: Launch,
   { signal, onPhase }: { readonly signal?: AbortSignal; readonly onPhase?: (text: string) => void },
 ): Promise<void> {
+  signal?.throwIfAborted();
   const log = openSync(logPath(folder), "a", 0o600);
   const child = spawn(process.execPath, [entryPath(entry), JSON.stringify(order)], {
     detached: true,

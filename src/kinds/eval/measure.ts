@@ -38,11 +38,13 @@ export async function measure(measurement: Measurement): Promise<EvalResult> {
   const { env, cacheFolder } = project;
   const surroundings = { folder: order.environment.folder, env, cacheFolder, onHost: onPhase };
   const environment = await openEnvironment(order.environment, surroundings);
-  // Registered, so that nobody stops the server under it without saying so.
-  const registration = isManaged(server)
-    ? registerUser(serverFolder(project.dataFolder, server.address), { address, process: ownIdentity() })
-    : undefined;
+  let registration: string | undefined;
   try {
+    // Registered, so that nobody stops the server under it without saying so.
+    if (isManaged(server)) {
+      const user = { address, process: ownIdentity() };
+      registration = registerUser(serverFolder(project.dataFolder, server.address), user);
+    }
     if (environment.count === 0) fail("RL8001", `The environment of ${address} has no tasks.`, { address });
     onPhase("connecting");
     const client = await openClient(server, project, signal);

@@ -35,6 +35,8 @@ export async function startComputer(settings: ComputeSettings): Promise<Computer
   const waiting = new Map<number, Waiting>();
   let nextId = 0;
   let isClosing = false;
+  // From the start: of a thread that has ended, no later listener hears.
+  const ended = new Promise((resolve) => worker.once("exit", resolve));
   const crashed = new Promise<Error>((resolve) => {
     const end = (error: Error) => {
       if (isClosing) return;
@@ -70,7 +72,6 @@ export async function startComputer(settings: ComputeSettings): Promise<Computer
     close: async () => {
       if (isClosing) return;
       isClosing = true;
-      const ended = new Promise((resolve) => worker.once("exit", resolve));
       worker.postMessage("stop");
       await ended;
     },
