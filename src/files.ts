@@ -153,8 +153,8 @@ export interface JsonLines<T> {
   readonly completeBytes: number;
 }
 
-/** Reads a `.jsonl` file; a missing file is an empty one. The torn tail is reported, not parsed. */
-export function readJsonLines<T>(path: string): JsonLines<T> {
+/** A missing file is an empty one. `completeBytes` goes up to and with the last newline. */
+function readComplete(path: string): { readonly bytes: Buffer; readonly completeBytes: number } {
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
@@ -162,7 +162,12 @@ export function readJsonLines<T>(path: string): JsonLines<T> {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     bytes = Buffer.alloc(0);
   }
-  const completeBytes = bytes.lastIndexOf(10) + 1;
+  return { bytes, completeBytes: bytes.lastIndexOf(10) + 1 };
+}
+
+/** Reads a `.jsonl` file; a missing file is an empty one. The torn tail is reported, not parsed. */
+export function readJsonLines<T>(path: string): JsonLines<T> {
+  const { bytes, completeBytes } = readComplete(path);
   const values: T[] = [];
   let formatVersion: number | undefined;
   const bad: BadLine[] = [];
@@ -201,9 +206,9 @@ export class JsonLinesFile {
   constructor(path: string, formatVersion = 1) {
     mkdirSync(dirname(path), { recursive: true });
     this.path = path;
-    const { tornBytes, completeBytes } = readJsonLines(path);
+    const { bytes, completeBytes } = readComplete(path);
     this.#fd = openSync(path, "a");
-    if (tornBytes > 0) ftruncateSync(this.#fd, completeBytes);
+    if (bytes.length > completeBytes) ftruncateSync(this.#fd, completeBytes);
     if (completeBytes === 0) this.append({ formatVersion } satisfies Header);
   }
   append(...values: readonly unknown[]): void {
