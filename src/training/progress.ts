@@ -51,7 +51,7 @@ export function readRunRecord(folder: string): RunProgress {
     durable: checkpoints.list,
     ...(said ? { end: said } : {}),
     ...(worker ? { worker } : {}),
-    workerAlive: worker !== undefined && worker.end === undefined && isAlive(worker.process),
+    workerAlive: isAtWork(worker),
     ...(lastMetrics ? { lastMetrics } : {}),
     diagnostics,
   };
@@ -78,6 +78,14 @@ export function readRunSummary(folder: string): RunProgress {
     diagnostics: [...diagnostics, ...checkpoints.diagnostics],
   };
 }
+
+/** Whether a worker is at work on a run, without reading what grows with every step: for whoever asks again and again. */
+export function hasWorker(folder: string): boolean {
+  return isAtWork(readObject<WorkerStatus>(`${folder}/${RECORD_FILES.worker}`, []));
+}
+
+const isAtWork = (worker: WorkerStatus | undefined): boolean =>
+  worker !== undefined && worker.end === undefined && isAlive(worker.process);
 
 /** Enough for some hundred events. */
 const LAST_EVENTS_BYTES = 32_768;

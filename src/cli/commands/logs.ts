@@ -1,5 +1,4 @@
 /** `rlcli logs`: what a run's worker said and did, oldest first. It looks; it starts and changes nothing. */
-import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Address } from "../../address.ts";
@@ -9,7 +8,8 @@ import { EventTail } from "../../kinds/run/attach.ts";
 import { runFolder } from "../../kinds/run/observe.ts";
 import type { RunEvent } from "../../run-record.ts";
 import { listNames } from "../../suggest.ts";
-import { readRunRecord } from "../../training/progress.ts";
+import { LineTail } from "../../tail.ts";
+import { hasWorker } from "../../training/progress.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import type { SpecOptions } from "../options.ts";
@@ -31,15 +31,16 @@ export async function logs(context: CommandContext, name: string | undefined, fl
   const since = flags.since === undefined ? undefined : sinceTime(flags.since, Date.now());
   const open = await openWith(context, flags);
   const { folder } = await runPlace(open, name ?? (await theRun(open)));
-  const words = new TextTail(join(folder, "log.txt"));
+  const words = new LineTail(join(folder, "log.txt"));
   const events = new EventTail(join(folder, "events.jsonl"), 0);
   for (;;) {
-    const isAlive = readRunRecord(folder).workerAlive;
-    const said = words.read();
+    // Looked at before the files: whatever a dead worker wrote is then there to be read.
+    const isLast = !flags.follow || !hasWorker(folder);
+    const said = words.read(isLast);
     if (since === undefined) context.out(context.isJson ? wordsJson(said) : said);
     for (const event of events.read())
       if (since === undefined || event.at >= since) context.out(context.isJson ? lineJson(event) : renderEvent(event));
-    if (!flags.follow || !isAlive || context.outputClosed.aborted) return EXIT.done;
+    if (isLast || context.outputClosed.aborted) return EXIT.done;
     await sleep(POLL_MS);
   }
 }
@@ -68,7 +69,7 @@ async function theRun({ spec, store, context }: OpenProject): Promise<string> {
   const known = [...(spec?.nodes.values() ?? [])].filter(({ kind }) => kind === "run");
   const working = known.filter(({ address, name }) => {
     const record = records.get(address as Address);
-    return record && readRunRecord(runFolder(context.dataFolder, name, record.hash, record.incarnation)).workerAlive;
+    return record && hasWorker(runFolder(context.dataFolder, name, record.hash, record.incarnation));
   });
   const [only, other] = working.length > 0 ? working : known;
   if (only && !other) return only.name;
@@ -105,34 +106,5 @@ function eventLines(event: RunEvent): readonly string[] {
         `${event.end.status} at step ${event.end.step}`,
         ...(event.end.diagnostics ?? []).map((d) => `${d.code}: ${d.detail}`),
       ];
-  }
-}
-
-/** Reads a text file as it grows. */
-class TextTail {
-  readonly #path: string;
-  #offset = 0;
-  constructor(path: string) {
-    this.#path = path;
-  }
-  read(): string {
-    let fd: number;
-    try {
-      fd = openSync(this.#path, "r");
-    } catch {
-      return "";
-    }
-    try {
-      const parts: Buffer[] = [];
-      for (;;) {
-        const chunk = Buffer.alloc(1 << 16);
-        const count = readSync(fd, chunk, 0, chunk.length, this.#offset);
-        if (count === 0) return Buffer.concat(parts).toString("utf8");
-        this.#offset += count;
-        parts.push(chunk.subarray(0, count));
-      }
-    } finally {
-      closeSync(fd);
-    }
   }
 }

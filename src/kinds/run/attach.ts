@@ -1,10 +1,11 @@
 /** Follows a worker from outside: its events as they come, and how it ended, also where it ended without saying so. */
-import { closeSync, fstatSync, openSync, readFileSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isHeader } from "../../files.ts";
 import { isAlive, processIdentity, signalProcess } from "../../process.ts";
 import type { RunEnd, RunEvent, WorkerStatus } from "../../run-record.ts";
+import { LineTail } from "../../tail.ts";
 
 const POLL_MS = 100;
 /** Of an event, in bytes. */
@@ -87,46 +88,25 @@ export function readStatus(folder: string): WorkerStatus | undefined {
   }
 }
 
-/** Reads complete lines as a file grows. */
+/** Reads events as they are written. */
 export class EventTail {
-  readonly #path: string;
-  #offset: number;
+  readonly #tail: LineTail;
   constructor(path: string, offset: number) {
-    this.#path = path;
-    this.#offset = offset;
+    this.#tail = new LineTail(path, offset);
   }
 
-  /** A line that is not whole yet is left for later: it may be cut off as well as go on. */
   read(): readonly RunEvent[] {
-    const text = this.#wholeLines();
-    return text.split("\n").flatMap((line) => {
-      try {
-        const value: unknown = JSON.parse(line);
-        return isHeader(value) ? [] : [value as RunEvent];
-      } catch {
-        // The empty one behind the last newline, or damage.
-        return [];
-      }
-    });
-  }
-
-  #wholeLines(): string {
-    let fd: number;
-    try {
-      // Usually there is nothing new, and this is asked ten times a second for as long as a run takes.
-      if (statSync(this.#path).size <= this.#offset) return "";
-      fd = openSync(this.#path, "r");
-    } catch {
-      return "";
-    }
-    try {
-      const bytes = Buffer.alloc(Math.max(0, fstatSync(fd).size - this.#offset));
-      const read = bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, this.#offset));
-      const end = read.lastIndexOf(10) + 1;
-      this.#offset += end;
-      return read.toString("utf8", 0, end);
-    } finally {
-      closeSync(fd);
-    }
+    return this.#tail
+      .read()
+      .split("\n")
+      .flatMap((line) => {
+        try {
+          const value: unknown = JSON.parse(line);
+          return isHeader(value) ? [] : [value as RunEvent];
+        } catch {
+          // The empty one behind the last newline, or damage.
+          return [];
+        }
+      });
   }
 }
