@@ -21,6 +21,7 @@ import {
 } from "node:fs";
 import { dirname, isAbsolute, relative } from "node:path";
 import type { Writable } from "node:stream";
+import { messageOf } from "./diagnostic.ts";
 
 /** Makes a completed rename or link durable. Folders that cannot be opened for sync (some file systems) are skipped. */
 export function syncFolder(folder: string): void {
@@ -226,4 +227,21 @@ export class JsonLinesFile {
 /** An error of a system call on a file: the disk, the folder or its permissions are at fault, not the program. */
 export function isFileSystemError(error: unknown): error is NodeJS.ErrnoException {
   return error instanceof Error && "syscall" in error && "code" in error;
+}
+
+/** Why a file could not be read, to be said after its name: `does not exist`, `is a folder`, … */
+export function readFault(error: unknown): string {
+  switch ((error as NodeJS.ErrnoException | undefined)?.code) {
+    case "ENOENT":
+      return "does not exist";
+    case "EISDIR":
+      return "is a folder";
+    case "EACCES":
+    case "EPERM":
+      return "may not be read by this user";
+    case "ENOTDIR":
+      return "does not exist: a part of its path is a file";
+    default:
+      return `cannot be read: ${messageOf(error)}`;
+  }
 }

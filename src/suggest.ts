@@ -51,6 +51,12 @@ export function didYouMean(name: string, candidates: Iterable<string>): string {
   return found === undefined ? "" : ` Did you mean \`${found}\`?`;
 }
 
+/** The same, or all that there is where nothing is near. */
+export function didYouMeanOf(name: string, candidates: Iterable<string>): string {
+  const all = [...new Set(candidates)];
+  return didYouMean(name, all) || (all.length === 0 ? "" : ` There is ${listNames(all)}.`);
+}
+
 /** `a`, `b` and `c` (or with another `word`); long lists are cut and counted. */
 export function listNames(names: Iterable<string>, most = 8, word: "and" | "or" = "and"): string {
   const all = [...names];

@@ -27,5 +27,5 @@ process.stdout.write("\nThe trained one:\n");
 rlcli("sample", "assistant", "--prompt", question, ...greedy);
 rlcli("plan", "--detailed-exitcode");
 process.stdout.write(
-  `\nDone in ${Math.round((performance.now() - started) / 1000)} s. Now change learning_rate in examples/quickstart/rlcli.yaml, and look at \`rlcli plan\` there.\n`,
+  `\nDone in ${Math.round((performance.now() - started) / 1000)} s. Now change learning_rate in examples/quickstart/rlcli.yaml, and see what that would do:\n  cd examples/quickstart && npx rlcli plan\n`,
 );

@@ -46,15 +46,16 @@ export class Questions {
     }
   }
 
-  /** One of several, by number or by name; the first by an empty line. */
-  async choice(question: string, choices: readonly Choice[]): Promise<string> {
+  /** One of several, by number or by name; `preset`, else the first, by an empty line. */
+  async choice(question: string, choices: readonly Choice[], preset?: string): Promise<string> {
     const width = Math.max(...choices.map(({ value }) => value.length));
     this.#write(`${question}\n`);
     for (const [at, { value, about }] of choices.entries())
       this.#write(`  ${at + 1}  ${value.padEnd(width)}  ${about}\n`);
     const values = choices.map(({ value }) => value);
     const find = (answer: string) => values[Number(answer) - 1] ?? values.find((value) => value === answer);
-    const answer = await this.text("Which", "1", (given) =>
+    const first = String(Math.max(0, values.indexOf(preset ?? "")) + 1);
+    const answer = await this.text("Which", first, (given) =>
       find(given) === undefined ? `Type a number from 1 to ${values.length}, or a name.` : undefined,
     );
     return find(answer) as string;

@@ -29,7 +29,12 @@ const registerInit: Register = (program, run) => {
       "Writes a new spec and its data from a template. Asks on a terminal what the options do not say; looks for GPUs, for Docker and for logs in the folder. Never overwrites a file.",
     )
     .argument("[dir]", "folder to write to", ".")
-    .addOption(new Option("--template <name>", "what to start from (default: quickstart)").choices(TEMPLATE_NAMES))
+    .addOption(
+      new Option(
+        "--template <name>",
+        "what to start from (default: the one that the folder is named for, else quickstart)",
+      ).choices(TEMPLATE_NAMES),
+    )
     .option("--name <project>", "name of the project (default: the folder's)")
     .option("--model <model>", "builtin:tiny, a model folder or a hub name")
     .addOption(

@@ -4,7 +4,7 @@ import { fail } from "../diagnostic.ts";
 import { runFolder } from "../kinds/run/observe.ts";
 import type { SpecNode } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
-import { didYouMean } from "../suggest.ts";
+import { didYouMeanOf } from "../suggest.ts";
 import type { CommandContext } from "./context.ts";
 import { openWith } from "./open.ts";
 import type { SpecOptions } from "./options.ts";
@@ -39,5 +39,5 @@ export async function runPlace(open: OpenProject, text: string): Promise<Omit<Ru
   if (node) return fail("RL9009", `${address} has not been started. \`rlcli apply\` does.`);
   const known = [...(open.spec?.nodes.keys() ?? []), ...(await open.store.list()).records.keys()];
   const runs = known.filter((candidate) => candidate.startsWith("run."));
-  return fail("RL9009", `There is no run \`${text}\`.${didYouMean(address, runs)}`);
+  return fail("RL9009", `There is no run \`${text}\`.${didYouMeanOf(address, runs)}`);
 }

@@ -8,7 +8,7 @@ import { resultsOf } from "../kinds/run/identity.ts";
 import { runFolder } from "../kinds/run/observe.ts";
 import type { SpecNode } from "../spec.ts";
 import type { StateRecord } from "../state-record.ts";
-import { didYouMean } from "../suggest.ts";
+import { didYouMean, didYouMeanOf } from "../suggest.ts";
 import { parseCheckpointPath } from "../tinker/paths.ts";
 import { readRunSummary } from "../training/progress.ts";
 import { type ServerFlags, serverSpec } from "./adhoc/server.ts";
@@ -183,16 +183,14 @@ function notJudged(open: OpenProject, record: StateRecord, name: string): string
 }
 
 async function notTrained({ spec, store }: OpenProject, address: Address): Promise<never> {
-  const known = [...(await store.list()).records.keys()].filter((key) => /^(run|deployment)\./.test(key));
-  const deployment = address.replace(/^run\./, "deployment.");
-  const hint = known.includes(deployment as Address) ? ` Did you mean \`${deployment}\`?` : didYouMean(address, known);
-  const inSpec = spec?.nodes.has(address) === true;
-  return fail(
-    "RL9009",
-    inSpec || hint === ""
-      ? `${address} has not been trained.${hint} \`rlcli apply\` trains what the spec says.`
-      : `There is no ${address}.${hint}`,
+  const known = [...(await store.list()).records.keys(), ...(spec?.nodes.keys() ?? [])].filter((key) =>
+    /^(run|deployment)\./.test(key),
   );
+  const deployment = address.replace(/^run\./, "deployment.");
+  const sameName = known.includes(deployment as Address) ? ` Did you mean \`${deployment}\`?` : "";
+  if (spec?.nodes.has(address) === true)
+    return fail("RL9009", `${address} has not been trained.${sameName} \`rlcli apply\` trains what the spec says.`);
+  return fail("RL9009", `There is no ${address}.${sameName || didYouMeanOf(address, known)}`);
 }
 
 /** Where a deployment points now. */
@@ -207,7 +205,7 @@ async function deployedWeights(open: OpenProject, text: Address): Promise<Weight
   const known = [...(open.spec?.nodes.keys() ?? [])].filter((key) => key.startsWith("deployment."));
   if (known.includes(text))
     return fail("RL9009", `${text} points nowhere yet. It moves when what it requires passes; \`rlcli apply\` tries.`);
-  return fail("RL9009", `There is no ${text}.${didYouMean(text, known)}`);
+  return fail("RL9009", `There is no ${text}.${didYouMeanOf(text, known)}`);
 }
 
 function finalOf(record: StateRecord): Omit<Weights, "address"> | undefined {

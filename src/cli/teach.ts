@@ -16,6 +16,9 @@ const GROUPS: readonly (readonly [heading: string, commands: readonly string[]])
   ["More:", ["completion"]],
 ];
 
+/** What `rlcli WORD` takes. */
+export const COMMAND_NAMES: readonly string[] = GROUPS.flatMap(([, commands]) => commands);
+
 const NEXT = "\nNew here? `rlcli init` writes a first project, `rlcli plan` says what it would do.";
 
 /** The words that reach a command, without the program's own name. */

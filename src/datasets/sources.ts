@@ -2,8 +2,9 @@
 import { type Stats, statSync } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
 import { join, resolve, sep } from "node:path";
-import { fail, messageOf } from "../diagnostic.ts";
+import { fail } from "../diagnostic.ts";
 import type { Digest } from "../digest.ts";
+import { readFault } from "../files.ts";
 import type { LineSource } from "./convert.ts";
 import type { DiagnosticPlace } from "./identity.ts";
 import { PlainFile } from "./plainfile.ts";
@@ -129,9 +130,7 @@ export async function findSources(
 }
 
 export function unreadable(name: string, error: unknown, place: DiagnosticPlace = {}): never {
-  const missing = (error as NodeJS.ErrnoException).code === "ENOENT";
-  const why = missing ? "does not exist" : `cannot be read: ${messageOf(error)}`;
-  return fail("RL6001", `${name} ${why}.`, { ...where(place), cause: error });
+  return fail("RL6001", `${name} ${readFault(error)}.`, { ...where(place), cause: error });
 }
 
 export interface OpenOptions {

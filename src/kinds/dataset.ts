@@ -10,10 +10,12 @@ import {
   manifestPath,
   rowsPath,
 } from "../datasets/dataset.ts";
+import { alpacaFormat } from "../datasets/formats/alpaca.ts";
 import { LIST_KEYS, messagesFormat } from "../datasets/formats/messages.ts";
 import { tasksFormat } from "../datasets/formats/tasks.ts";
 import { firstRows, firstTasks, HEAD_ROWS } from "../datasets/head.ts";
 import { type ImportFields, importOptions, optionFault } from "../datasets/options.ts";
+import { detectFormat } from "../datasets/registry.ts";
 import { type Diagnostic, diagnostic, fail, RlcliError } from "../diagnostic.ts";
 import type { Digest } from "../digest.ts";
 import { DigestCache } from "../digest-cache.ts";
@@ -169,10 +171,22 @@ function noConversations(
   if (fields.length === 0 || isFound) return [];
   const isPart = head !== undefined && head.length >= HEAD_ROWS;
   const which = head ? `None of the ${isPart ? "first " : ""}${head.length} rows` : "No row";
-  const detail = `${which} of ${node.address} is a conversation: they have ${listNames(fields)}. A row should look like ${messagesFormat.expected}.${MAYBE_TASKS}`;
+  const detail = `${which} of ${node.address} is a conversation: they have ${listNames(fields)}. A row should look like ${messagesFormat.expected}.${logsHint(node, head)}`;
   const range = node.rangeOf("source");
   const place = { address: node.address, range, sourceLine: node.lineOf(range) };
   return [diagnostic("RL6004", detail, { ...place, severity: isPart ? "warning" : "error" })];
+}
+
+/** What the rows may be instead: logs that an import can read, or tasks. */
+function logsHint(node: SpecNode, head: readonly JsonObject[] | undefined): string {
+  const format = detectFormat(head?.[0]);
+  if (format === undefined || format.name === messagesFormat.name) return MAYBE_TASKS;
+  const source = stringAt(node, "source") ?? "";
+  // A glob that begins with a star would be an alias in YAML.
+  const from = /^[\w./-]+$/.test(source) ? source : JSON.stringify(source);
+  const hint = ` In the form \`${format.name}\` they can be imported: \`import: { format: ${format.name}, from: ${from} }\` in the place of \`source\`.`;
+  // A question and its answer are either.
+  return format.name === alpacaFormat.name ? `${hint}${MAYBE_TASKS}` : hint;
 }
 
 /** From what was imported, else from files of this machine; what is wrong with those is the import's to say. */

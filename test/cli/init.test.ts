@@ -63,6 +63,15 @@ describe("what is written", () => {
     expect(rlcli("-C", `new/my ${name}`, "validate")).toMatchObject({ code: 0 });
   });
 
+  test("a folder that is named for a template holds that template", () => {
+    const { code, out } = rlcli("init", "named/gsm8k-gspo");
+    expect(code).toBe(0);
+    expect(out).toContain("from the template gsm8k-gspo.");
+    expect(existsSync(join(folder, "named/gsm8k-gspo/problems.jsonl"))).toBe(true);
+    const other = rlcli("init", "other/gsm8k-gspo", "--template", "quickstart", "--json");
+    expect(JSON.parse(other.out)).toMatchObject({ template: "quickstart" });
+  });
+
   test.each(TEMPLATES.filter(({ full }) => full).map(({ name }) => name))("%s for a server with a GPU", (name) => {
     const args = ["--template", name, "--backend", "fsdp", "--model", "org/model", "--name", "big"];
     expect(rlcli("init", `full/${name}`, ...args).code).toBe(0);

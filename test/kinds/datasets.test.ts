@@ -105,6 +105,9 @@ describe("tasks", () => {
     const { diagnostics } = await resolved(await load(alone), "dataset.sums");
     expect(diagnostics).toMatchObject(found);
     expect(diagnostics?.[0]?.detail).toMatch(/they have `question` and `answer`.*`rows: tasks`/);
+    write("tasks.jsonl", '{"request":{"messages":[{"role":"user","content":"x"}]},"response":{"choices":[]}}\n');
+    const [logs] = (await resolved(await load(alone), "dataset.sums")).diagnostics ?? [];
+    expect(logs?.detail).toContain("`import: { format: openai, from: tasks.jsonl }`");
     for (const line of ['{"messages":[{"role":"user","content":"x"}]}\n', "{\n", ""]) {
       write("tasks.jsonl", line);
       expect((await resolved(await load(alone), "dataset.sums")).diagnostics).toEqual([]);

@@ -1,7 +1,8 @@
 /** Tasks and a grader from flags: the dataset and the environment that a verb without a spec stands for. */
 import { existsSync, readFileSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";
-import { fail, messageOf } from "../../diagnostic.ts";
+import { fail } from "../../diagnostic.ts";
+import { readFault } from "../../files.ts";
 import { SpecReference } from "../adhoc.ts";
 import type { CommandContext } from "../context.ts";
 import { blockOf, datasetFile } from "./work.ts";
@@ -84,7 +85,7 @@ function readSchema(context: CommandContext, name: string): unknown {
   try {
     return JSON.parse(readFileSync(path, "utf8"));
   } catch (error) {
-    return fail("RL9009", `The JSON Schema ${name} cannot be read: ${messageOf(error)}.`);
+    return fail("RL9009", `The JSON Schema ${name} ${readFault(error)}.`);
   }
 }
 

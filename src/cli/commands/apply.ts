@@ -135,8 +135,8 @@ export async function carryOut(
   }
   context.report(result.diagnostics);
   if (!context.isJson) {
-    for (const address of result.results.keys())
-      if (open.spec?.nodes.get(address)?.kind === "run")
+    for (const { address, action } of plan.changes)
+      if (open.spec?.nodes.get(address)?.kind === "run" && result.results.has(address) && action !== "restore")
         showCurve(context, await (await curve).runCurve(context, open, address));
     context.out(renderResult(result, stop.aborted, context.style));
   }

@@ -10,7 +10,7 @@ import { kinds } from "../../kinds/registry.ts";
 import { type Kept, observeRun, type RunSeen, runsWithRecords } from "../../kinds/run/observe.ts";
 import { withLease } from "../../state/lease.ts";
 import type { StateRecord } from "../../state-record.ts";
-import { didYouMean } from "../../suggest.ts";
+import { didYouMeanOf } from "../../suggest.ts";
 import { bestCheckpoint } from "../../training/checkpoints.ts";
 import { confirm } from "../confirm.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -59,7 +59,7 @@ export async function checkpointList(
   const { records, runs } = await runsOf(context, open);
   const address = run === undefined ? undefined : (`run.${run.replace(/^run\./, "")}` as Address);
   if (address !== undefined && !runs.has(address))
-    fail("RL9009", `There is no run \`${run}\`.${didYouMean(address, runs.keys())}`);
+    fail("RL9009", `There is no run \`${run}\`.${didYouMeanOf(address, runs.keys())}`);
   const rows = [...runs].flatMap(([owner, kept]) =>
     address !== undefined && owner !== address
       ? []

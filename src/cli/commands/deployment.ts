@@ -10,7 +10,7 @@ import {
 } from "../../kinds/deployment-record.ts";
 import { withLease } from "../../state/lease.ts";
 import type { StateRecord } from "../../state-record.ts";
-import { didYouMean } from "../../suggest.ts";
+import { didYouMeanOf } from "../../suggest.ts";
 import type { JsonObject } from "../../value.ts";
 import { confirm } from "../confirm.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -95,15 +95,21 @@ export async function rollback(context: CommandContext, text: string, flags: Rol
   return EXIT.done;
 }
 
-async function recordOf({ store }: OpenProject, text: string): Promise<StateRecord> {
+async function recordOf({ spec, store }: OpenProject, text: string): Promise<StateRecord> {
   const address: Address = text.startsWith("deployment.") ? (text as Address) : `deployment.${text}`;
   if (!parseAddress(address)) fail("RL9003", `\`${text}\` does not name a deployment.`);
   const { records, diagnostics } = await store.list();
   if (diagnostics.length > 0) throw new RlcliError(diagnostics);
-  const known = [...records.keys()].filter((candidate) => candidate.startsWith("deployment."));
+  const isDeclared = spec?.nodes.has(address) === true;
+  const known = [...records.keys(), ...(spec?.nodes.keys() ?? [])].filter((key) => key.startsWith("deployment."));
   return (
     records.get(address) ??
-    fail("RL9009", `${address} points nowhere, so there is nothing to go back from.${didYouMean(address, known)}`)
+    fail(
+      "RL9009",
+      isDeclared
+        ? `${address} points nowhere, so there is nothing to go back from.`
+        : `There is no ${address}.${didYouMeanOf(address, known)}`,
+    )
   );
 }
 

@@ -17,6 +17,7 @@ import { didYouMean, listNames } from "../../suggest.ts";
 import { METRICS, type MetricInfo, metricNamed } from "../../training/rl/metrics.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { PAGES, type Page, pageNamed } from "../pages.ts";
+import { COMMAND_NAMES } from "../teach.ts";
 import {
   renderBlock,
   renderCode,
@@ -83,6 +84,12 @@ function asValue(text: string): string | undefined {
   return places.length === 0 ? undefined : ` It is a value of ${listNames(places)}: \`rlcli explain ${places[0]}\`.`;
 }
 
+/** Where a text is a command, which has help of its own. */
+function asCommand(text: string): string | undefined {
+  const [word = ""] = text.split(" ");
+  return COMMAND_NAMES.includes(word) ? ` It is a command: \`rlcli ${text} --help\`.` : undefined;
+}
+
 function noTopic(text: string): never {
   const isCode = /^rl\d/i.test(text);
   const name = blockNamed(text.split(".")[0] ?? "");
@@ -95,9 +102,11 @@ function noTopic(text: string): never {
         ...METRICS.map(({ name: metric }) => metric),
         ...LOSSES.map(({ name: loss }) => loss),
         ...fields,
+        ...COMMAND_NAMES,
         ...blockInfo("spec").fields.map((f) => f.path),
       ];
   const hint =
+    asCommand(text) ??
     asValue(text) ??
     (didYouMean(text, candidates) ||
       ` Blocks are ${listNames(BLOCK_NAMES)}, pages ${listNames(PAGES.map(({ name: page }) => page))}.`);

@@ -16,7 +16,7 @@ import { formatNamed } from "../../datasets/registry.ts";
 import { RowStatistics } from "../../datasets/statistics.ts";
 import { type ImportStatistics, importWarnings, Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
-import { replaceable, roomIn, temporaryName } from "../../files.ts";
+import { readFault, replaceable, roomIn, temporaryName } from "../../files.ts";
 import { shownAddress } from "../../url.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { renderImport, renderRowStatistics } from "../views/import.ts";
@@ -183,7 +183,7 @@ function readNames(context: CommandContext, file: string): string[] {
       .split(/\r?\n/);
     return lines.map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
   } catch (error) {
-    return fail("RL1001", `${file} cannot be read: ${messageOf(error)}.`, { cause: error });
+    return fail("RL1001", `${file} ${readFault(error)}.`, { cause: error });
   }
 }
 

@@ -83,7 +83,9 @@ function report(
     return;
   }
   for (const note of notes) context.out(`${note}\n`);
-  context.out(`Wrote ${listNames(files, 20).replaceAll("`", "")} to ${to}.\n\nNext:\n`);
+  context.out(
+    `Wrote ${listNames(files, 20).replaceAll("`", "")} to ${to}, from the template ${template.name}.\n\nNext:\n`,
+  );
   for (const line of next) context.out(`  ${context.style.bold(line)}\n`);
 }
 

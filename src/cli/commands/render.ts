@@ -8,6 +8,7 @@ import { isRecord } from "../../datasets/row.ts";
 import { openSource } from "../../datasets/sources.ts";
 import { Tally } from "../../datasets/tally.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { readFault } from "../../files.ts";
 import type { ProjectContext } from "../../kind.ts";
 import { referenceTo, stringAt } from "../../kinds/attributes.ts";
 import { readyRequest } from "../../kinds/dataset.ts";
@@ -195,6 +196,6 @@ function readText(context: CommandContext, file: string): string {
   try {
     return readFileSync(file === "-" ? 0 : resolve(context.cwd, file), "utf8");
   } catch (error) {
-    return fail("RL1001", `${file} cannot be read: ${messageOf(error)}.`, { cause: error });
+    return fail("RL1001", `${file} ${readFault(error)}.`, { cause: error });
   }
 }

@@ -11,7 +11,7 @@ import { promptOf } from "../../chat/answer.ts";
 import { type Diagnostic, diagnostic, fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { digestJson, shortDigest } from "../../digest.ts";
 import { Limit } from "../../environments/limit.ts";
-import { isFileSystemError, syncFile, syncFolder } from "../../files.ts";
+import { isFileSystemError, readFault, syncFile, syncFolder } from "../../files.ts";
 import { TinkerError } from "../../tinker/errors.ts";
 import type { Conversation } from "../../tokens/conversation.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -74,7 +74,7 @@ async function readInput({ cwd }: CommandContext, input: string): Promise<string
     return input === "-" ? await textOf(process.stdin) : readFileSync(resolve(cwd, input), "utf8");
   } catch (error) {
     if (!isFileSystemError(error)) throw error;
-    return fail("RL9009", `${input} cannot be read: ${messageOf(error)}.`, { cause: error });
+    return fail("RL9009", `${input} ${readFault(error)}.`, { cause: error });
   }
 }
 

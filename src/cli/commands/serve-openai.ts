@@ -2,7 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { fail, messageOf } from "../../diagnostic.ts";
+import { fail } from "../../diagnostic.ts";
+import { readFault } from "../../files.ts";
 import { isLoopback } from "../../kinds/skyrl.ts";
 import { OpenAiEndpoint, type RequestDone } from "../../servers/openai/server.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -68,7 +69,7 @@ function tlsOf({ cwd }: CommandContext, { tlsCertificate, tlsKey }: ServeOpenAiF
     try {
       return readFileSync(resolve(cwd, path), "utf8");
     } catch (error) {
-      return fail("RL9009", `${path} cannot be read: ${messageOf(error)}.`, { cause: error });
+      return fail("RL9009", `${path} ${readFault(error)}.`, { cause: error });
     }
   };
   return { tls: { cert: read(tlsCertificate), key: read(tlsKey) } };

@@ -17,6 +17,8 @@ import { toAddress } from "./plan.ts";
 
 export const OUTPUT_JSON_VERSION = 1;
 
+const NOTHING_APPLIED = "Nothing has been applied here yet. `rlcli apply` makes what the spec says.\n";
+
 async function records(
   context: CommandContext,
   flags: Partial<SpecOptions>,
@@ -32,6 +34,7 @@ export async function stateList(context: CommandContext, flags: Partial<SpecOpti
   if (context.isJson)
     context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, records: [...found.values()] })}\n`);
   else for (const address of found.keys()) context.out(`${address}\n`);
+  if (!context.isJson && found.size === 0) context.err(NOTHING_APPLIED);
   return EXIT.done;
 }
 
@@ -52,7 +55,7 @@ export async function show(
     context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, records: chosen })}\n`);
     return EXIT.done;
   }
-  if (chosen.length === 0) context.out("Nothing has been applied here yet. `rlcli apply` makes what the spec says.\n");
+  if (chosen.length === 0) context.out(NOTHING_APPLIED);
   else context.out(chosen.map((record) => renderRecord(record, context.style)).join("\n"));
   return EXIT.done;
 }
@@ -108,7 +111,8 @@ export async function output(
   name: string | undefined,
   flags: Partial<SpecOptions>,
 ): Promise<ExitCode> {
-  const outputs = outputsOf(await records(context, flags));
+  const found = await records(context, flags);
+  const outputs = outputsOf(found);
   if (name !== undefined) {
     const value =
       outputs[name] ??
@@ -121,6 +125,7 @@ export async function output(
   }
   if (context.isJson) context.out(`${JSON.stringify({ formatVersion: OUTPUT_JSON_VERSION, outputs })}\n`);
   else for (const [key, value] of Object.entries(outputs)) context.out(`${key} = ${value}\n`);
+  if (!context.isJson && found.size === 0) context.err(NOTHING_APPLIED);
   return EXIT.done;
 }
 

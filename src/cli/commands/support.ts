@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { readdirSync, writeFileSync } from "node:fs";
 import { arch, release } from "node:os";
-import { basename, join, resolve } from "node:path";
+import { basename, join, relative, resolve } from "node:path";
 import { gzipSync } from "node:zlib";
 import { pack } from "tar-stream";
 import { loadSpec } from "../../config/load.ts";
@@ -12,6 +12,7 @@ import { examineMachine } from "../../servers/machine.ts";
 import { readRuntime } from "../../servers/runtime.ts";
 import { recipeOf } from "../../servers/skyrl/recipe.ts";
 import { checksOf, verdictsOf } from "../../servers/verdicts.ts";
+import { shellWord } from "../../shell.ts";
 import { type CommandContext, EXIT, type ExitCode, VERSION } from "../context.ts";
 import { type SpecOptions, specFiles } from "../options.ts";
 import { folderOf } from "../project.ts";
@@ -153,9 +154,16 @@ function report(
   const total = listed.reduce((sum, file) => sum + file.bytes, 0);
   const data = withData
     ? "Answers and the first rows of datasets are in it: look at them before you send it."
-    : "No rows, prompts or answers are in it but what the spec and logs say.";
+    : "It holds no rows, prompts or answers but those that the spec and the logs quote.";
   context.out(`${path}\n`);
   context.err(
-    `${listed.length} files, ${bytes(total)}; ${masked} places that hold secrets, or look so, are masked. ${data}\nLook through it first: \`tar -xzf ${basename(path)}\`.\n`,
+    `${listed.length} files, ${bytes(total)}; ${masks(masked)} ${data}\nLook through it first: \`tar -xzf ${shellWord(relative(context.cwd, path))}\`.\n`,
   );
+}
+
+function masks(places: number): string {
+  if (places === 0) return "nothing in it looked like a secret.";
+  return places === 1
+    ? "one place that looked like a secret is masked."
+    : `${places} places that looked like secrets are masked.`;
 }

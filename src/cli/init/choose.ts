@@ -40,7 +40,7 @@ const projectFault = (name: string): string | undefined =>
 export async function choose(folder: string, flags: InitFlags, isAsking: boolean): Promise<Chosen> {
   const questions = isAsking ? new Questions() : undefined;
   try {
-    const template = await chooseTemplate(flags, questions);
+    const template = await chooseTemplate(folder, flags, questions);
     const project = await chooseName(folder, template, flags, questions);
     const { server, isFull, notes } = await chooseServer(template, flags, questions);
     const logs = await chooseLogs(folder, template, flags, questions);
@@ -63,9 +63,12 @@ export async function choose(folder: string, flags: InitFlags, isAsking: boolean
   }
 }
 
-async function chooseTemplate(flags: InitFlags, questions: Questions | undefined): Promise<Template> {
+/** A folder that has a template's name is meant to hold that template: `rlcli init gsm8k-gspo`. */
+async function chooseTemplate(folder: string, flags: InitFlags, questions: Questions | undefined): Promise<Template> {
   const choices = TEMPLATES.map(({ name, about }): Choice => ({ value: name, about }));
-  const name = flags.template ?? (await questions?.choice("What is it to start from?", choices)) ?? DEFAULT_TEMPLATE;
+  const preset = choices.find(({ value }) => value === basename(folder))?.value ?? DEFAULT_TEMPLATE;
+  const asked = flags.template ?? (await questions?.choice("What is it to start from?", choices, preset));
+  const name = asked ?? preset;
   const template = TEMPLATES.find((t) => t.name === name);
   if (template) return template;
   const hint = didYouMean(name, TEMPLATE_NAMES) || ` There is ${listNames(TEMPLATE_NAMES)}.`;

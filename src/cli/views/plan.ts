@@ -51,7 +51,7 @@ function renderChange(change: Change, style: Style): readonly string[] {
   const attributes = change.attributes.filter((attribute) => isShown(change, attribute));
   const isNewGeneration = change.action === "replace" && change.kind === "run" && change.before && change.after;
   const names = [...attributes.map((attribute) => attribute.path), ...(isNewGeneration ? ["generation"] : [])];
-  const width = Math.min(28, Math.max(0, ...names.map((name) => name.length)));
+  const width = Math.min(36, Math.max(0, ...names.map((name) => name.length)));
   for (const attribute of attributes) lines.push(`      ${renderAttribute(change, attribute, width, style)}`);
   if (isNewGeneration && change.before && change.after) {
     lines.push(`      ${"generation".padEnd(width)}  ${lineage(change.before)} → ${lineage(change.after)}`);
