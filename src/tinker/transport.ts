@@ -195,13 +195,23 @@ export class Transport {
       signal?.throwIfAborted();
       throw new TinkerError({ kind: "network", endpoint: "GET archive", reason: networkReason(cause), cause });
     });
-    if (answer.statusCode === 200) return answer.body;
+    if (answer.statusCode === 200) return piecesOf(answer.body, signal);
     const reason = reasonOf(Buffer.from(await answer.body.arrayBuffer()));
     throw new TinkerError({ kind: "failed", endpoint: "GET archive", status: answer.statusCode, reason });
   }
 
   async close(): Promise<void> {
     await this.#agent.destroy();
+  }
+}
+
+/** A connection that breaks on the way is told like one that does not come about. */
+async function* piecesOf(body: AsyncIterable<Uint8Array>, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (cause) {
+    signal?.throwIfAborted();
+    throw new TinkerError({ kind: "network", endpoint: "GET archive", reason: networkReason(cause), cause });
   }
 }
 

@@ -5,10 +5,11 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip } from "node:zlib";
 import { extract } from "tar-stream";
-import { fail } from "../../diagnostic.ts";
-import { syncFolder, temporaryName } from "../../files.ts";
+import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
+import { isFileSystemError, syncFolder, temporaryName } from "../../files.ts";
 import type { Archive } from "../../tinker/archive.ts";
 import type { TinkerClient } from "../../tinker/client.ts";
+import { TinkerError } from "../../tinker/errors.ts";
 import { parseCheckpointPath } from "../../tinker/paths.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { type RemoteFlags, required, withServer } from "../remote.ts";
@@ -73,20 +74,23 @@ export async function downloadFolder(client: TinkerClient, path: string, to: str
   const temporary = temporaryName(to);
   mkdirSync(temporary, { recursive: true });
   try {
-    const unpacked = format === "tar.gz" ? Readable.from(bytes).pipe(createGunzip()) : Readable.from(bytes);
-    await unpack(unpacked, temporary);
+    await unpack({ bytes, format }, temporary);
     renameSync(temporary, to);
     syncFolder(dirname(to));
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true });
-    throw error;
+    if (error instanceof RlcliError || error instanceof TinkerError || isFileSystemError(error)) throw error;
+    fail("RL5013", `The server's archive of ${path} is damaged: ${messageOf(error)}.`, { cause: error });
   }
 }
 
 /** Plain files only; a name that leads out of the folder is refused. */
-async function unpack(tar: Readable, folder: string): Promise<void> {
+async function unpack({ bytes, format }: Pick<Archive, "bytes" | "format">, folder: string): Promise<void> {
   const entries = extract();
-  const feeding = pipeline(tar, entries);
+  const unzipped = format === "tar.gz" ? [createGunzip()] : [];
+  const feeding = pipeline([Readable.from(bytes), ...unzipped, entries]);
+  // Whoever reads the entries meets its fault too, and first.
+  feeding.catch(() => {});
   for await (const entry of entries) {
     const { name, type } = entry.header;
     const place = resolve(folder, name);
