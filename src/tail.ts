@@ -10,12 +10,17 @@ export class LineTail {
     this.#offset = offset;
   }
 
-  /** What came since, nothing where there is no file. `isOver`: nobody writes any more, so what has only begun is all there is. */
+  /**
+   * What came since, nothing where there is no file; one that was put aside is read from its new beginning. `isOver`: nobody writes
+   * any more, so what has only begun is all there is.
+   */
   read(isOver = false): string {
     let fd: number;
     try {
       // Usually there is nothing new, and this is asked ten times a second for as long as a run takes.
-      if (statSync(this.#path).size <= this.#offset) return "";
+      const { size } = statSync(this.#path);
+      if (size < this.#offset) this.#offset = 0;
+      if (size === this.#offset) return "";
       fd = openSync(this.#path, "r");
     } catch {
       return "";

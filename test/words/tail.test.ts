@@ -27,6 +27,14 @@ test("gives each line once and whole, wherever a write ended, also within a char
   expect(tail.read(true)).toBe("");
 });
 
+test("begins anew where the file was put aside for a shorter one", () => {
+  writeFileSync(path, "one\ntwo\n");
+  const tail = new LineTail(path);
+  tail.read();
+  writeFileSync(path, "three\n");
+  expect(tail.read()).toBe("three\n");
+});
+
 test("gives what has only begun once nobody writes any more", () => {
   writeFileSync(path, "whole\nbegun");
   const tail = new LineTail(path);

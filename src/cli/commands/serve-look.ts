@@ -1,11 +1,13 @@
 /** `rlcli serve status|list|logs`: looking at servers. Nothing is started. */
-import { createReadStream, existsSync, readdirSync, statSync, unwatchFile, watchFile } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { diagnostic, fail, RlcliError } from "../../diagnostic.ts";
 import { serverFolder } from "../../kinds/connect.ts";
 import { indexFolder, type KnownServer, knownServers } from "../../servers/known.ts";
 import { logPath } from "../../servers/launch.ts";
 import { readLog } from "../../servers/log.ts";
+import { LineTail } from "../../tail.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
 import { openWith } from "../open.ts";
 import { DEFAULT_SPEC_FILE, specFiles } from "../options.ts";
@@ -136,7 +138,7 @@ export async function serveLogs(context: CommandContext, flags: LogsFlags): Prom
   return EXIT.done;
 }
 
-/** With --json each line is an object. A line that is not whole yet comes as two. */
+/** With --json each line is an object. */
 function write(context: CommandContext, text: string): void {
   if (!context.isJson) context.out(text);
   else
@@ -146,24 +148,14 @@ function write(context: CommandContext, text: string): void {
 
 const POLL_MS = 300;
 
-/** Prints what is appended until interrupted; a log that was rotated is read from its new beginning. */
+/** Prints what is appended until interrupted. */
 async function follow(context: CommandContext, path: string, from: number): Promise<void> {
   const { stop } = context.interruption();
   const over = AbortSignal.any([stop, context.outputClosed]);
-  let at = from;
-  let reading = Promise.resolve();
-  const more = async (): Promise<void> => {
-    const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-    if (size < at) at = 0;
-    if (size === at) return;
-    const [start, end] = [at, size - 1];
-    at = size;
-    for await (const bytes of createReadStream(path, { start, end, encoding: "utf8" })) write(context, bytes);
-  };
-  watchFile(path, { interval: POLL_MS }, () => {
-    reading = reading.then(more, more);
-  });
-  await new Promise<void>((resolve) => over.addEventListener("abort", () => resolve(), { once: true }));
-  unwatchFile(path);
-  await reading;
+  const tail = new LineTail(path, from);
+  while (!over.aborted) {
+    write(context, tail.read());
+    await sleep(POLL_MS, undefined, { signal: over }).catch(() => {});
+  }
+  write(context, tail.read(true));
 }
