@@ -22,7 +22,7 @@ export const BLOCK_KEYS: Readonly<Record<KindName, string>> = {
 };
 
 /** What a name may look like: it becomes a folder name, a checkpoint name and a metric label. */
-export const NAME_PATTERN = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
+const NAME_PATTERN = /^[A-Za-z][A-Za-z0-9_-]{0,62}$/;
 
 export function addressOf(kind: KindName, name: string): Address {
   return `${kind}.${name}`;

@@ -69,7 +69,7 @@ export class SpecReference {
 }
 
 /** What was typed is meant as it stands: `${` in a path is no reference of the spec language. */
-export function specText(body: object): string {
+function specText(body: object): string {
   const literal = (_: unknown, value: unknown) => {
     if (value instanceof SpecReference) return value.text;
     return typeof value === "string" ? escapeInterpolation(value) : value;

@@ -151,7 +151,7 @@ export interface Weights {
 }
 
 /** The weights of a run (`assistant`, `run.assistant`, `assistant@40`, `@best`, `@last`) or of a deployment (`deployment.production`). */
-export async function weightsOf(open: OpenProject, text: string): Promise<Weights> {
+async function weightsOf(open: OpenProject, text: string): Promise<Weights> {
   if (text.startsWith("deployment.")) return deployedWeights(open, text as Address);
   const [name, selector] = text.replace(/^run\./, "").split("@") as [string, string | undefined];
   const address = `run.${name}` as const;

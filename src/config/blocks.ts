@@ -66,7 +66,7 @@ export class Reporter {
 }
 
 /** The entry at a path within a block, or of the nearest written ancestor, which may be the block itself. */
-export function nearestEntry(
+function nearestEntry(
   block: Block,
   path: string,
 ): { readonly entry: Entry; readonly isExact: boolean; readonly item?: Tree } {

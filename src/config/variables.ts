@@ -10,7 +10,7 @@ import type { Source } from "./source.ts";
 import { child, type Entry, entriesOf, type MapTree, type Tree, textOf } from "./tree.ts";
 
 /** The environment variable that sets a variable begins with this. */
-export const VARIABLE_PREFIX = "RLCLI_VAR_";
+const VARIABLE_PREFIX = "RLCLI_VAR_";
 
 export type VariableType = "string" | "number" | "integer" | "boolean";
 

@@ -88,7 +88,7 @@ export function splitPoint(messages: readonly Message[]): number {
 }
 
 /** A key as a number in [0, 1). */
-export const pointOf = (key: Key): number => Number(BigInt.asUintN(64, key) >> 11n) / 2 ** 53;
+const pointOf = (key: Key): number => Number(BigInt.asUintN(64, key) >> 11n) / 2 ** 53;
 
 const SMALLEST = 1 << 12;
 

@@ -26,7 +26,7 @@ const ROLES: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Our name of a role, whatever a logger called it. Throws where there is none that we know. */
-export function normalRole(role: unknown): string {
+function normalRole(role: unknown): string {
   if (typeof role !== "string") throw damaged("a message has no role");
   const known = ROLES.get(role) ?? ROLES.get(role.trim().toLowerCase());
   if (known === undefined) throw damaged(`unknown role ${quoted(role)}`);

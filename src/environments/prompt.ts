@@ -7,7 +7,7 @@ import type { ChatMessage } from "./grader.ts";
 import { fieldText } from "./grader.ts";
 
 /** `{field}` becomes the field's text where the row has one; other braces stay as they are. */
-export function fillTemplate(template: string, row: JsonObject): string {
+function fillTemplate(template: string, row: JsonObject): string {
   return template.replace(/\{(\w+)\}/g, (whole, field: string) => fieldText(row, field) ?? whole);
 }
 

@@ -4,7 +4,7 @@ import { fieldOf } from "../config/changes.ts";
 import { digestJson } from "../digest.ts";
 import type { Identity, Upstream } from "../kind.ts";
 import type { ChangeRule, SpecAttribute, SpecNode } from "../spec.ts";
-import { isSecret, type Json, type Value } from "../value.ts";
+import { isSecret, type Value } from "../value.ts";
 
 /** The `x-change` of a path of a kind's block; what the schema no longer knows is an update. */
 export function ruleOf(kind: KindName, path: string): ChangeRule {
@@ -54,9 +54,4 @@ export function stringAt(node: SpecNode, path: string): string | undefined {
 export function secretAt(node: SpecNode, path: string): string | undefined {
   const value = node.attributes.get(path)?.value;
   return isSecret(value) ? value.$secret : undefined;
-}
-
-/** A value for JSON, with secrets as their names. */
-export function plain(value: Value | undefined): Json {
-  return (value ?? null) as Json;
 }

@@ -94,7 +94,7 @@ function note({ address }: ServerSettings, { dataFolder, folder, env }: ProjectC
 }
 
 /** A secret's value from the environment variable of its name. */
-export function secretValue(name: string | undefined, project: Pick<ProjectContext, "env">): string | undefined {
+function secretValue(name: string | undefined, project: Pick<ProjectContext, "env">): string | undefined {
   if (name === undefined) return undefined;
   const value = project.env[name];
   if (!value) fail("RL5012", `The secret ${name} is not set. Give it as the environment variable ${name}.`);

@@ -47,11 +47,7 @@ export function datasetsFolder(dataFolder: string): string {
 /**
  * How a block's sources are read: `source: file` is rows of our own form or tasks, without filters. Fails with RL6015 or RL5002.
  */
-export async function requestOf(
-  node: SpecNode,
-  project: ProjectContext,
-  moving?: MovingSources,
-): Promise<DatasetRequest> {
+async function requestOf(node: SpecNode, project: ProjectContext, moving?: MovingSources): Promise<DatasetRequest> {
   const baseFolder = project.folder;
   const source = stringAt(node, "source");
   const hasTasks = stringAt(node, "rows") === "tasks";

@@ -294,12 +294,6 @@ export function environmentOrder(node: SpecNode, dataset: Digest, project: Proje
   };
 }
 
-/** The identity of an environment's tasks. */
-export function tasksOf(node: SpecNode, factsOf: (dataset: SpecNode["address"]) => unknown): Digest {
-  const to = referenceTo(node, "dataset");
-  return (factsOf(to as SpecNode["address"]) as DatasetFacts).digest;
-}
-
 function gradersOf(node: SpecNode): Pick<EnvironmentOrder, "graders" | "length_penalty"> {
   const timeoutMs = durationMs(stringAt(node, "timeout") as string);
   // A pattern without an answer to compare with is matched for its own sake.

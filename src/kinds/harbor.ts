@@ -29,11 +29,6 @@ interface PinnedTasks extends LockEntry {
   readonly tasks: readonly PinnedTask[];
 }
 
-/** The name under which the tasks are locked; undefined for a folder. */
-export function harborLockName(node: SpecNode, project: ProjectContext): string | undefined {
-  return tasksFolder(node, project) === undefined ? `harbor:${stringAt(node, "tasks")}` : undefined;
-}
-
 /** All tasks of an environment, fetched and loaded. Fails with RL7206 to RL7208, RL2005 or RL2006. */
 export async function harborTasks(node: SpecNode, project: ProjectContext, signal: AbortSignal): Promise<TaskSet> {
   const place = placeOf(node);
@@ -195,7 +190,7 @@ function agentOrder(node: SpecNode): AgentOrder {
   };
 }
 
-export function sandboxLimits(node: SpecNode): SandboxLimits {
+function sandboxLimits(node: SpecNode): SandboxLimits {
   const number = (path: string) => numberAt(node, `sandbox.${path}`);
   const text = (path: string) => stringAt(node, `sandbox.${path}`);
   const total = text("total_memory");

@@ -105,7 +105,7 @@ function lengthOf(values: Doubles): number | undefined {
 }
 
 /** The values as doubles, so that operations on them need not convert them again. What has fewer is not a number at the rest. */
-export function doubles(values: Doubles, length: number): Float64Array {
+function doubles(values: Doubles, length: number): Float64Array {
   if (values instanceof Float64Array && values.length === length) return values;
   const all = room.take(length);
   copy(all, 0, length, values);

@@ -70,7 +70,7 @@ export function reasonOf(action: Action, changes: readonly AttributeChange[]): s
   return cause.because ? `${verb} because ${cause.because} changed` : `${verb} because ${cause.path} changed`;
 }
 
-export const PAST: Readonly<Record<Action, string>> = {
+const PAST: Readonly<Record<Action, string>> = {
   create: "created",
   update: "updated",
   restart: "restarted",

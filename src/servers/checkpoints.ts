@@ -94,7 +94,7 @@ export function formatCheckpointPath({ run, kind, name }: CheckpointPath): strin
   return `tinker://${run}/${kind}/${name}`;
 }
 
-export function checkpointsFolder(serverFolder: string): string {
+function checkpointsFolder(serverFolder: string): string {
   return join(serverFolder, "checkpoints");
 }
 
@@ -113,7 +113,7 @@ export function readCheckpoint(serverFolder: string, path: CheckpointPath): Chec
   return info;
 }
 
-export function hasExpired({ expiresAt }: CheckpointInfo): boolean {
+function hasExpired({ expiresAt }: CheckpointInfo): boolean {
   return expiresAt !== null && Date.parse(expiresAt) <= Date.now();
 }
 

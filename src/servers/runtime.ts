@@ -72,7 +72,7 @@ export interface ServerCrash {
 const KILLED_MS = 10_000;
 const POLL_MS = 50;
 
-export function runtimePath(folder: string): string {
+function runtimePath(folder: string): string {
   return join(folder, "runtime.json");
 }
 
@@ -85,7 +85,7 @@ export function readCrash(folder: string): ServerCrash | undefined {
   return readJson<ServerCrash>(crashPath(folder));
 }
 
-export function stoppedPath(folder: string): string {
+function stoppedPath(folder: string): string {
   return join(folder, "stopped.json");
 }
 

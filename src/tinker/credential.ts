@@ -46,7 +46,7 @@ const MARGIN_MS = 60_000;
 const UNKNOWN_LIFE_MS = 120_000;
 
 /** When to renew a JWT that was issued just now; it is not verified, which is the server's affair. */
-export function renewalOf(jwt: string, nowMs: number): number {
+function renewalOf(jwt: string, nowMs: number): number {
   try {
     const { exp } = JSON.parse(Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString()) as { exp?: unknown };
     if (typeof exp === "number") return Math.min(nowMs + (exp * 1000 - nowMs) / 2, exp * 1000 - MARGIN_MS);

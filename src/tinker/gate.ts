@@ -15,7 +15,7 @@ export interface GateTimes {
   readonly deadlineMs: number;
 }
 
-export const DEFAULT_GATE: GateTimes = {
+const DEFAULT_GATE: GateTimes = {
   pauseMs: 1000,
   largePauseMs: 5000,
   cautionMs: 10_000,

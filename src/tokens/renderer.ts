@@ -230,7 +230,7 @@ interface Built {
 
 const isTrained = (datum: TokenDatum) => datum.weights.some((w) => w !== 0);
 
-export function commonPrefix(a: readonly number[], b: readonly number[]): number {
+function commonPrefix(a: readonly number[], b: readonly number[]): number {
   const limit = Math.min(a.length, b.length);
   let n = 0;
   while (n < limit && a[n] === b[n]) n += 1;

@@ -20,7 +20,7 @@ export const RECORD_FILES = {
 type EventBody = RunEvent extends infer E ? (E extends RunEvent ? Omit<E, "at"> : never) : never;
 
 /** One line a step: a step that is done again after a crash is not written twice, one that is rolled back is taken out. */
-export class Metrics {
+class Metrics {
   readonly #path: string;
   #file: JsonLinesFile;
   #last: MetricsLine | undefined;

@@ -14,7 +14,7 @@ import { type Run, WORK_LIMIT_MS } from "./run.ts";
 type SaveKind = "weights" | "sampler_weights";
 
 /** Carries the checkpoint's identity, so that it is known again wherever it is found. */
-export function saveName({ order }: Run, step: number): string {
+function saveName({ order }: Run, step: number): string {
   return `${shortDigest(order.generation)}-${order.incarnation}-${step}`;
 }
 

@@ -166,7 +166,7 @@ async function rates(count: number, call: () => Promise<number>, signal: AbortSi
   return found;
 }
 
-export function spreadOf(values: readonly number[]): Spread {
+function spreadOf(values: readonly number[]): Spread {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
   const median =

@@ -55,7 +55,7 @@ const wordsJson = (text: string): string =>
     .join("");
 
 /** The earliest time to show, as events write it. */
-export function sinceTime(text: string, nowMs: number): string {
+function sinceTime(text: string, nowMs: number): string {
   const back = durationMs(text);
   const at = Number.isNaN(back) ? Date.parse(text) : nowMs - back;
   if (Number.isNaN(at))

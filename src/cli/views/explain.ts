@@ -18,7 +18,7 @@ interface ViewOptions {
 const yaml = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
 /** What a field takes, in words. */
-export function takesWords(field: FieldInfo): string {
+function takesWords(field: FieldInfo): string {
   if (field.values) return field.values.join(" | ");
   if (field.shorthand === "list") return "text, or a list of texts";
   if (field.shorthand !== undefined) return `block, or its ${field.shorthand} alone`;
@@ -31,7 +31,7 @@ export function takesWords(field: FieldInfo): string {
   return [words[field.type] ?? field.type, field.range, field.form].filter((w) => w !== undefined).join(", ");
 }
 
-export function defaultWords(field: FieldInfo): string | undefined {
+function defaultWords(field: FieldInfo): string | undefined {
   if (field.default !== undefined) return yaml(field.default);
   return field.defaultText ?? (field.isRequired ? "required" : undefined);
 }

@@ -12,7 +12,7 @@ import type { RuleContext } from "./rule.ts";
 const LOSS_TYPES: ReadonlySet<string> = new Set(fieldAt("loss", "type")?.values?.map(String));
 
 /** `warmup@40` → the name and what follows it. */
-export function splitSelector(text: string): { readonly name: string; readonly selector?: string } {
+function splitSelector(text: string): { readonly name: string; readonly selector?: string } {
   const at = text.indexOf("@");
   return at < 0 ? { name: text } : { name: text.slice(0, at), selector: text.slice(at + 1) };
 }
@@ -107,7 +107,7 @@ export function runHasServer(block: Block, context: RuleContext): void {
 }
 
 /** The run that a run starts from, if that exists. */
-export function parentOf(run: Block, context: RuleContext): Block | undefined {
+function parentOf(run: Block, context: RuleContext): Block | undefined {
   const text = textOf(child(run.tree, "from"));
   return text === undefined ? undefined : context.blocks.get(addressOf("run", splitSelector(text).name));
 }

@@ -102,7 +102,7 @@ function generation(value: unknown): readonly unknown[] {
 }
 
 /** Mean of what people and graders gave; booleans count as 0 and 1. */
-export function feedbackScore(run: JsonRecord): number | undefined {
+function feedbackScore(run: JsonRecord): number | undefined {
   const given = [...statScores(run.feedback_stats), ...listScores(run.feedback ?? run.feedbacks)];
   return given.length === 0 ? undefined : given.reduce((sum, score) => sum + score, 0) / given.length;
 }

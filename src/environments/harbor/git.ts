@@ -15,7 +15,7 @@ export interface GitTask {
   readonly path: string;
 }
 
-export const isCommit = (text: string): boolean => /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
+const isCommit = (text: string): boolean => /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/.test(text);
 
 /** Where a task lies once it is here; the same for the same commit for ever. */
 export function cachedFolder(cacheFolder: string, { url, commit, path }: GitTask): string {

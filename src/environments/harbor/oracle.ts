@@ -7,7 +7,7 @@ import type { Trial } from "./trial.ts";
 const LONGEST_MS = 24 * 3600_000;
 
 /** Runs the solution of the step that is worked on; its exit code says nothing. Fails with RL7201 where there is none. */
-export async function runSolution(trial: Trial, signal: AbortSignal): Promise<void> {
+async function runSolution(trial: Trial, signal: AbortSignal): Promise<void> {
   const { solution } = trial.step;
   const entries = solution === undefined ? [] : readTree(solution);
   if (!entries.some(({ path }) => path === "solve.sh"))

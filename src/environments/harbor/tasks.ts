@@ -87,7 +87,7 @@ export function loadTasks(places: readonly TaskPlace[], shown: (folder: string) 
 }
 
 /** Harbor's digest of a dataset: the sorted task digests, with commas. */
-export function setDigest(digests: readonly Digest[]): Digest {
+function setDigest(digests: readonly Digest[]): Digest {
   return digestBytes(
     digests
       .map((digest) => digest.slice("sha256:".length))

@@ -355,7 +355,7 @@ export class Trial {
   }
 }
 
-export function lastWords({ stdout, stderr }: CommandResult): string {
+function lastWords({ stdout, stderr }: CommandResult): string {
   const said = `${stdout.text}${stderr.text}`.trim().slice(-500);
   return said === "" ? "it said nothing." : said;
 }

@@ -10,7 +10,7 @@ import { Tunnel } from "./tunnel.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-export const DEFAULT_SOCKET = "/var/run/docker.sock";
+const DEFAULT_SOCKET = "/var/run/docker.sock";
 /** API 1.41 (Docker 20.10) is the oldest that is tried. */
 const OLDEST_API = 1.41;
 const PING_TIMEOUT_MS = 10_000;

@@ -38,7 +38,7 @@ export async function rlOrderOf(context: Context, node: SpecNode): Promise<RlOrd
 }
 
 /** The environment that a block refers to, with the tasks as they are planned. */
-export async function environmentAt(context: Context, node: SpecNode, path: string): Promise<EnvironmentOrder> {
+async function environmentAt(context: Context, node: SpecNode, path: string): Promise<EnvironmentOrder> {
   const to = referenceTo(node, path) as Address;
   const environment = context.nodeOf(to) as SpecNode;
   if (isHarbor(environment)) {

@@ -37,7 +37,7 @@ export type Behind = { readonly port: number; readonly serverRun: string } | { r
 
 /** Names the life of the server behind the door in every answer. */
 export const RUN_HEADER = "x-rlcli-server-run";
-export const STATUS_PATH = "/rlcli/status";
+const STATUS_PATH = "/rlcli/status";
 
 /** Of the protocol's long polls none is held longer than 300 s. */
 const ANSWER_TIMEOUT_MS = 600_000;

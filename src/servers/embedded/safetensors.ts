@@ -126,7 +126,7 @@ function widen(bytes: Buffer, dtype: string, count: number): Float32Array {
 }
 
 /** IEEE 754 binary16. */
-export function halfToNumber(bits: number): number {
+function halfToNumber(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >> 10) & 0x1f;
   const fraction = bits & 0x3ff;

@@ -70,7 +70,7 @@ const CHAT_TEMPLATE =
  * The character that stands for each byte in a byte-level vocabulary: printable bytes stand for themselves, the others
  * for the characters from U+0100 on (the mapping of GPT-2's tokenizer, which tokenizer libraries expect).
  */
-export function byteCharacters(): readonly string[] {
+function byteCharacters(): readonly string[] {
   const printable = (byte: number) =>
     (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || (byte >= 0xae && byte <= 0xff);
   let next = 0x100;

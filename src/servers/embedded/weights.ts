@@ -88,7 +88,7 @@ export function readModel(folder: string): Model {
 }
 
 /** Exactly the model's tensors, in the fixed order; `folder` only names the model in messages. */
-export function checkTensors(architecture: Architecture, found: Tensors, folder: string): Tensors {
+function checkTensors(architecture: Architecture, found: Tensors, folder: string): Tensors {
   const tensors = new Map<string, Tensor>();
   for (const [name, shape] of tensorShapes(architecture)) {
     const tensor = found.get(name);

@@ -66,7 +66,7 @@ function paddingFaults(settings: SkyrlSettings): readonly ServerFault[] {
 }
 
 /** JaxBackendConfig of the pinned commit; SkyRL refuses all others. */
-export const JAX_KEYS = [
+const JAX_KEYS = [
   "max_lora_adapters",
   "max_lora_rank",
   "tensor_parallel_size",

@@ -30,7 +30,7 @@ export function rlData(scored: readonly Scored[], divisor: Divisor, penalty?: Pe
 }
 
 /** Tokens that the policy sampled. */
-export function sampledTokens({ sampled }: Segment): number {
+function sampledTokens({ sampled }: Segment): number {
   let count = 0;
   for (const mark of sampled) count += mark;
   return count;

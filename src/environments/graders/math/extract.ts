@@ -53,7 +53,7 @@ function lastBoxed(text: string): string | undefined {
 }
 
 /** Text from `start` to the brace that closes the one before it; undefined if none does. */
-export function balanced(text: string, start: number): string | undefined {
+function balanced(text: string, start: number): string | undefined {
   let depth = 1;
   for (let at = start; at < text.length; at++) {
     const char = text[at];

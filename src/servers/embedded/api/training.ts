@@ -143,7 +143,7 @@ function readRole(body: Fields): ModelRole {
   return body.reject("model_role", "A model is a policy or a critic");
 }
 
-export function describeLora(lora: LoraSettings | null): unknown {
+function describeLora(lora: LoraSettings | null): unknown {
   return lora === null ? null : { rank: lora.rank, alpha: lora.alpha, seed: lora.seed, ...describeParts(lora) };
 }
 
