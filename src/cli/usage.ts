@@ -65,7 +65,7 @@ function optionNames(command: Command): string[] {
 /** `rlcli -f x plan`: options of a command stand after it. */
 function misplaced(program: Command, reached: Command, option: string): string {
   const has = (command: Command): boolean => command.options.some((o) => o.short === option || o.long === option);
-  const owner = reached !== program && has(reached) ? reached : program.commands.find(has);
+  const owner = reached === program ? program.commands.find(has) : has(reached) ? reached : undefined;
   return owner === undefined ? "" : ` It is an option of commands: write it after \`${owner.name()}\`.`;
 }
 

@@ -231,7 +231,7 @@ export function noRows(
   expected = `one of: ${expectedShapes()}`,
 ): string {
   const names = from.join(", ");
-  if (lines === 0) return `${names} holds no line. A line should look like ${expected}.`;
+  if (lines === 0) return `There is no line in ${names}. A line should look like ${expected}.`;
   const reasons = rejected.map(describeRejected).join("; ");
-  return `None of the ${lines} lines of ${names} gave a row. ${reasons}. A line should look like ${expected}.`;
+  return `${lines === 1 ? "The one line" : `None of the ${lines} lines`} of ${names} gave ${lines === 1 ? "no" : "a"} row. ${reasons}. A line should look like ${expected}.`;
 }

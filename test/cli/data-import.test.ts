@@ -140,7 +140,7 @@ describe("sources", () => {
   test("a folder without logs and an empty file are diagnostics", async () => {
     mkdirSync(join(folder, "nothing"));
     expect((await rlcli(["import", "nothing"])).err).toContain("RL6002");
-    expect((await rlcli(["import", "-"], "")).err).toContain("holds no line");
+    expect((await rlcli(["import", "-"], "")).err).toContain("There is no line in standard input.");
   });
 });
 

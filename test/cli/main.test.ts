@@ -114,6 +114,12 @@ describe("wrong use", () => {
   test.each<[string, string[], string, string]>([
     ["a misspelt command", ["valdate"], "RL9001", "Did you mean `validate`?"],
     ["a misspelt option", ["validate", "--fille", "x"], "RL9002", "Did you mean `--file`?"],
+    [
+      "an option of another command",
+      ["train", "harbor", "--tasks", "x"],
+      "RL9002",
+      "`rlcli train harbor` has no option",
+    ],
     ["an option before its command", ["-f", "x", "validate"], "RL9002", "write it after `validate`"],
     ["an option without its value", ["validate", "--var"], "RL9003", "argument missing"],
     ["a group of commands alone", ["serve"], "RL9003", "needs a command after it"],

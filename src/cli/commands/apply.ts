@@ -138,7 +138,9 @@ export async function carryOut(
     for (const { address, action } of plan.changes)
       if (open.spec?.nodes.get(address)?.kind === "run" && result.results.has(address) && action !== "restore")
         showCurve(context, await (await curve).runCurve(context, open, address));
-    context.out(renderResult(result, stop.aborted, context.style));
+    context.out(
+      renderResult(result, { wasStopped: stop.aborted, isSmoke: open.context.isSmoke === true, style: context.style }),
+    );
   }
   if (kill.aborted) return EXIT.interrupted;
   return result.counts.failed + result.counts.interrupted + result.counts.skipped > 0 ? EXIT.failed : EXIT.done;

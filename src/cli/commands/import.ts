@@ -105,7 +105,14 @@ async function importWith(
     }
   }
   const counts = tally.statistics();
-  if (counts.rows === 0) fail("RL6004", noRows(files.map(shownAddress), counts));
+  if (counts.rows === 0)
+    fail(
+      "RL6004",
+      noRows(
+        files.map((file) => (file === "-" ? "standard input" : shownAddress(file))),
+        counts,
+      ),
+    );
   showStatistics(
     context,
     flags,

@@ -74,7 +74,11 @@ async function theRun({ spec, store, context }: OpenProject): Promise<string> {
   const [only, other] = working.length > 0 ? working : known;
   if (only && !other) return only.name;
   if (!only) fail("RL9009", "The spec has no runs. `rlcli explain run` says how one is declared.");
-  const names = listNames((working.length > 0 ? working : known).map(({ name }) => name));
+  const names = listNames(
+    (working.length > 0 ? working : known).map(({ name }) => name),
+    8,
+    "or",
+  );
   return fail("RL9003", `Say which run: ${names}. \`rlcli status\` shows how far each is.`);
 }
 

@@ -151,9 +151,10 @@ async function ofEval(context: CommandContext, address: string, flags: RolloutFl
       };
     }
     const record = await open.store.read(`eval.${name}`);
-    const folder = record && evalFolder(open.context.dataFolder, name, record.hash);
-    const step = Number(record?.results.step ?? 0);
-    return { title: `${address}, step ${step}`, path: folder ? join(folder, "attempts.jsonl") : "", step };
+    if (!record) return fail("RL9009", `${address} has not been measured. \`rlcli eval ${name}\` does.`);
+    const step = Number(record.results.step ?? 0);
+    const folder = evalFolder(open.context.dataFolder, name, record.hash);
+    return { title: `${address}, step ${step}`, path: join(folder, "attempts.jsonl"), step };
   }
 }
 

@@ -66,7 +66,12 @@ export function renderField(block: BlockInfo, field: FieldInfo, { style, width }
     ["takes", takesWords(field)],
     [field.isRequired ? "" : "default", defaultWords(field)],
     ["only with", only],
-    ["refers to", field.ref === undefined ? undefined : `a ${field.ref} of the spec, by name`],
+    [
+      "refers to",
+      field.ref === undefined
+        ? undefined
+        : `${/^[aeiou]/.test(field.ref) ? "an" : "a"} ${field.ref} of the spec, by name`,
+    ],
     ["a change", change],
   ];
   const name = block.name === "spec" ? field.path : `${block.name}.${field.path}`;

@@ -2,7 +2,14 @@
 import type { ApplyResult } from "../../engine/apply.ts";
 import type { Style } from "./style.ts";
 
-export function renderResult({ counts }: ApplyResult, wasStopped: boolean, style: Style): string {
+export interface ResultView {
+  readonly wasStopped: boolean;
+  /** A smoke test leaves nothing to go on with. */
+  readonly isSmoke: boolean;
+  readonly style: Style;
+}
+
+export function renderResult({ counts }: ApplyResult, { wasStopped, isSmoke, style }: ResultView): string {
   const parts: string[] = [];
   if (counts.done > 0) parts.push(`${counts.done} done`);
   if (counts.detached > 0) parts.push(`${counts.detached} running in the background`);
@@ -18,6 +25,8 @@ export function renderResult({ counts }: ApplyResult, wasStopped: boolean, style
     ? counts.detached > 0
       ? ` \`rlcli status\` shows how it goes${counts.waiting > 0 ? "; apply again when it has ended" : ""}.`
       : ""
-    : " Nothing that was saved is lost; `rlcli plan` shows what is left, `rlcli apply` goes on.";
+    : isSmoke
+      ? " Only this try has failed: the project itself was not touched."
+      : " Nothing that was saved is lost; `rlcli plan` shows what is left, `rlcli apply` goes on.";
   return `${head} ${parts.join(", ")}.${next}\n`;
 }

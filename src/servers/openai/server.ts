@@ -135,7 +135,7 @@ export class OpenAiEndpoint {
     else
       throw new OpenAiFault({
         status: 404,
-        message: `There is no ${request.method} ${path} here.`,
+        message: `There is no ${request.method} ${path} here, only POST /v1/chat/completions and GET /v1/models.`,
         code: "unknown_url",
       });
   }
