@@ -3,8 +3,10 @@
  * a model in training. It keeps nothing: a request becomes samples, and their tokens its answer.
  */
 import { randomBytes } from "node:crypto";
+import { setMaxListeners } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { createServer as createTlsServer } from "node:https";
+import { withStop } from "../../abort.ts";
 import { messageOf, RlcliError } from "../../diagnostic.ts";
 import { TinkerError } from "../../tinker/errors.ts";
 import { isAuthorised } from "../authorise.ts";
@@ -60,6 +62,8 @@ export class OpenAiEndpoint {
     this.#settings = settings;
     const options = { keepAliveTimeout: 75_000, requestTimeout: 600_000 };
     const handle = (request: IncomingMessage, response: ServerResponse) => void this.#handle(request, response);
+    // Every request that is under way listens to it; that many listeners are no leak.
+    setMaxListeners(0, this.#closing.signal);
     const { tls } = settings;
     this.#server = tls ? createTlsServer({ ...options, ...tls }, handle) : createServer(options, handle);
   }
@@ -80,29 +84,33 @@ export class OpenAiEndpoint {
 
   async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const startedAt = performance.now();
-    const gone = new AbortController();
-    response.once("close", () => gone.abort());
-    // A client that is gone is not told anything.
-    response.on("error", () => {});
-    const signal = AbortSignal.any([gone.signal, this.#closing.signal]);
-    const exchange: Exchange = { request, response, signal };
     const path = (request.url ?? "/").split("?")[0] as string;
-    try {
-      this.#admit(request);
-      await this.#route(path, exchange);
-    } catch (error) {
-      if (!signal.aborted) this.#refuse(error, exchange);
-      else response.destroy();
-    }
+    const model = await withStop(this.#closing.signal, (gone) => {
+      response.once("close", () => gone.abort());
+      // A client that is gone is not told anything.
+      response.on("error", () => {});
+      return this.#answer(path, { request, response, signal: gone.signal });
+    });
     const { statusCode: status } = response;
-    const model = exchange.model === undefined ? {} : { model: exchange.model };
     this.#settings.onDone?.({
       method: request.method ?? "",
       path,
       status,
-      ...model,
+      ...(model === undefined ? {} : { model }),
       ms: performance.now() - startedAt,
     });
+  }
+
+  /** Tells which model was asked, where the request came that far. */
+  async #answer(path: string, exchange: Exchange): Promise<string | undefined> {
+    try {
+      this.#admit(exchange.request);
+      await this.#route(path, exchange);
+    } catch (error) {
+      if (!exchange.signal.aborted) this.#refuse(error, exchange);
+      else exchange.response.destroy();
+    }
+    return exchange.model;
   }
 
   #admit(request: IncomingMessage): void {
