@@ -9,20 +9,35 @@ import type {
   IdentifyContext,
   Identity,
   Kind,
+  Observation,
   Outcome,
+  ReadContext,
   Upstream,
 } from "../kind.ts";
 import type { CheckpointId } from "../run-record.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import { canonicalJson, type JsonObject, type Value } from "../value.ts";
 import { referenceTo, ruleOf, stringAt } from "./attributes.ts";
+import { isPlaceThere, weightsOf } from "./deployment-place.ts";
 import { type DeployedAt, type DeploymentResults, deploymentResults, historyOf } from "./deployment-record.ts";
 import { judge, keptResults } from "./eval/results.ts";
 import type { EvalSeen } from "./eval.ts";
 import { checkpointNamed } from "./run/find.ts";
+import type { RunSeen } from "./run/observe.ts";
 import { parentOf } from "./run/settings.ts";
 
-function identify({ node, upstream }: IdentifyContext<undefined, undefined>): Identity {
+/** Undefined of a deployment that points nowhere. */
+export type DeploymentSeen = { readonly isGone: boolean } | undefined;
+
+async function read(context: ReadContext): Promise<Observation<DeploymentSeen>> {
+  const place = deploymentResults(context.record);
+  if (!place) return { status: "present", seen: undefined, drift: [] };
+  const isGone = (await isPlaceThere(context, place)) === false;
+  const message = `the checkpoint it points at, step ${place.step} of ${place.run} (${weightsOf(place)}), is gone`;
+  return { status: "present", seen: { isGone }, drift: isGone ? [{ message, mend: "none" }] : [] };
+}
+
+function identify({ node, upstream }: IdentifyContext<undefined, DeploymentSeen>): Identity {
   const reference = node.references.find(({ path }) => path === "checkpoint");
   const run = upstream(reference?.to as Address);
   const checkpoint = parentOf(run, reference?.selector);
@@ -34,12 +49,15 @@ function identify({ node, upstream }: IdentifyContext<undefined, undefined>): Id
   return { attributes, because, hash: digestJson({ kind: "deployment", checkpoint }) };
 }
 
-function decide(context: DecideContext<undefined, undefined>): Decision {
+function decide(context: DecideContext<undefined, DeploymentSeen>): Decision {
   const { record, identity, forced, node } = context;
   const results = deploymentResults(record);
   const incarnation = record?.incarnation ?? 1;
   const move = record ? "update" : "create";
-  if (record?.hash === identity.hash && !forced) return { action: "none", incarnation, reasons: [] };
+  if (record?.hash === identity.hash && !forced) {
+    if (!isMadeAgain(context)) return { action: "none", incarnation, reasons: [] };
+    return { action: "update", incarnation, reasons: ["points at the same checkpoint where it is made again"] };
+  }
   if (results?.rolledBackFrom === identity.hash && !forced) {
     const detail = `${node.address} was rolled back from this checkpoint by hand and stays at step ${results.step} of ${results.run}. It moves again when the checkpoint is another, or with --replace ${node.address}.`;
     return { action: "none", incarnation, reasons: [], diagnostics: [heldWarning(node, detail)] };
@@ -58,8 +76,23 @@ function decide(context: DecideContext<undefined, undefined>): Decision {
   const condition =
     open.length > 0
       ? `moves if ${open.join(" and ")} pass${open.length === 1 ? "es" : ""}`
-      : "moves, since what it requires passes";
+      : record?.hash === identity.hash
+        ? `points there again because ${forced}`
+        : "moves, since what it requires passes";
   return { action: move, incarnation, reasons: [record || open.length > 0 ? condition : "it does not exist yet"] };
+}
+
+/** Whether the checkpoint that is gone from where the deployment points is made anew by this plan, or was by an earlier one. */
+function isMadeAgain({ record, node, observation, upstream }: DecideContext<undefined, DeploymentSeen>): boolean {
+  const results = deploymentResults(record);
+  if (!results || !observation.seen?.isGone) return false;
+  const run = upstream(referenceTo(node, "checkpoint") as Address);
+  if (run.action === "resume" || run.action === "extend") return true;
+  const { kept } = run.observation.seen as RunSeen;
+  const { hash, incarnation } = run.lineage;
+  const current = kept.find((candidate) => candidate.generation === hash && candidate.incarnation === incarnation);
+  const there = current?.durable.find(({ step }) => step === results.step);
+  return there !== undefined && (there.sampler ?? there.training) !== weightsOf(results);
 }
 
 function heldWarning(node: SpecNode, detail: string): Diagnostic {
@@ -67,7 +100,7 @@ function heldWarning(node: SpecNode, detail: string): Diagnostic {
   return diagnostic("RL2103", detail, { address: node.address, range, sourceLine: node.lineOf(range) });
 }
 
-function requiredEvals({ node, upstream }: DecideContext<undefined, undefined>): readonly Upstream[] {
+function requiredEvals({ node, upstream }: DecideContext<undefined, DeploymentSeen>): readonly Upstream[] {
   return node.references.filter(({ path }) => path.startsWith("requires.")).map(({ to }) => upstream(to));
 }
 
@@ -84,7 +117,7 @@ function verdictOf({ node, action, identity, observation }: Upstream) {
 }
 
 /** An eval of another checkpoint says nothing about this one. */
-function check(context: DecideContext<undefined, undefined>): readonly Diagnostic[] {
+function check(context: DecideContext<undefined, DeploymentSeen>): readonly Diagnostic[] {
   const { node, identity } = context;
   const own = canonicalJson(identity.attributes.get("checkpoint.id")?.value);
   return requiredEvals(context).flatMap((required) => {
@@ -96,26 +129,33 @@ function check(context: DecideContext<undefined, undefined>): readonly Diagnosti
   });
 }
 
-async function act(context: ActContext<undefined, undefined>): Promise<Outcome> {
+async function act(context: ActContext<undefined, DeploymentSeen>): Promise<Outcome> {
   const { node, change, record, address } = context;
   if (change.action === "forget" || !node) return { status: "done", record: "removed" };
-  const faults = node.references
+  const { hash } = change.after as NonNullable<typeof change.after>;
+  const before = deploymentResults(record);
+  // The same checkpoint in another place was let through already.
+  const isSame = before?.hash === hash;
+  const faults = (isSame ? [] : node.references)
     .filter(({ path }) => path.startsWith("requires."))
     .flatMap(({ to }) => faultOf(context, to));
-  if (faults.length > 0) return held(node, faults, deploymentResults(record));
-  const { hash } = change.after as NonNullable<typeof change.after>;
+  if (faults.length > 0) return held(node, faults, before);
   const place = placeOf(context, node, hash);
   if (typeof place === "string") {
     return { status: "failed", diagnostics: [diagnostic("RL4002", place, { address })] };
   }
-  const before = deploymentResults(record);
-  const results: DeploymentResults = { ...place, history: historyOf(before) };
+  const results: DeploymentResults = isSame
+    ? { ...before, ...place, at: before.at }
+    : { ...place, history: historyOf(before) };
   const summary = `${place.run} at step ${place.step}`;
   return { status: "done", record: { status: "ready", results: results as unknown as JsonObject }, summary };
 }
 
 /** Why an eval does not let the pointer move, by what was measured by now. */
-function faultOf({ project, nodeOf, lineageOf }: ActContext<undefined, undefined>, to: Address): readonly string[] {
+function faultOf(
+  { project, nodeOf, lineageOf }: ActContext<undefined, DeploymentSeen>,
+  to: Address,
+): readonly string[] {
   const node = nodeOf(to);
   const hash = lineageOf(to)?.hash;
   const kept = keptResults(project.dataFolder, nameOf(to)).find((candidate) => candidate.hash === hash);
@@ -134,7 +174,7 @@ function held(node: SpecNode, faults: readonly string[], before: DeploymentResul
   return { status: "failed", diagnostics, summary };
 }
 
-function placeOf(context: ActContext<undefined, undefined>, node: SpecNode, hash: Digest): DeployedAt | string {
+function placeOf(context: ActContext<undefined, DeploymentSeen>, node: SpecNode, hash: Digest): DeployedAt | string {
   const run = referenceTo(node, "checkpoint") as Address;
   const id = context.identity?.attributes.get("checkpoint.id")?.value as unknown as CheckpointId;
   const found = checkpointNamed(context.project.dataFolder, run, id);
@@ -143,11 +183,11 @@ function placeOf(context: ActContext<undefined, undefined>, node: SpecNode, hash
   return { at: new Date().toISOString(), run, step, hash, training, ...(sampler === undefined ? {} : { sampler }) };
 }
 
-export const deploymentKind: Kind<undefined, undefined> = {
+export const deploymentKind: Kind<undefined, DeploymentSeen> = {
   name: "deployment",
   removal: "forget",
   ruleOf: (path) => ruleOf("deployment", path),
-  read: async () => ({ status: "present", seen: undefined, drift: [] }),
+  read,
   identify,
   decide,
   check,

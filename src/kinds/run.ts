@@ -238,12 +238,19 @@ function outcomeOf(end: RunEnd | undefined, folder: string, address: Address): O
   return { status: end.status, record: "by-worker", diagnostics: end.diagnostics ?? [], summary };
 }
 
-/** Checkpoints that refresh found gone are written down as pruned, so that the loop does not go back to one of them. */
+/**
+ * Checkpoints that refresh found gone are written down as pruned, so that the loop does not go back to one of them; those that lost
+ * only their sampler weights are written down anew without them, so that it saves them again.
+ */
 function markMissing(folder: string, kept: Kept | undefined): void {
-  if (!kept || kept.missing.length === 0) return;
+  if (!kept || kept.missing.length + kept.samplersGone.length === 0) return;
   const file = new JsonLinesFile(join(folder, "checkpoints.jsonl"));
   const at = new Date().toISOString();
-  file.append(...kept.missing.map(({ step }): CheckpointLine => ({ t: "pruned", at, step })));
+  const halves = kept.durable.filter(({ step }) => kept.samplersGone.some((gone) => gone.step === step));
+  file.append(
+    ...[...kept.missing, ...halves].map(({ step }): CheckpointLine => ({ t: "pruned", at, step })),
+    ...halves.map((checkpoint): CheckpointLine => ({ t: "checkpoint", at, ...checkpoint })),
+  );
   file.sync();
   file.close();
 }

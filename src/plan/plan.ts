@@ -54,7 +54,8 @@ export function planChanges(input: PlanInput): PlanResult {
   diagnostics.push(...sorted.diagnostics);
   const chosen = input.targets.length > 0 ? closure(graph, input.targets) : undefined;
   for (const address of input.replace) {
-    if (chosen && !chosen.has(address) && input.spec?.nodes.has(address)) diagnostics.push(outsideTargets(address));
+    const fault = replaceFault(address, input, graph, chosen);
+    if (fault !== undefined) diagnostics.push(diagnostic("RL2003", fault));
   }
 
   const planned = new Map<Address, Upstream>();
@@ -296,11 +297,25 @@ function unknownAddresses(input: PlanInput): readonly Diagnostic[] {
   );
 }
 
-function outsideTargets(address: Address): Diagnostic {
-  return diagnostic(
-    "RL2003",
-    `${address} is to be replaced, but none of the targets needs it, so nothing would be done. Add \`--target ${address}\`.`,
-  );
+/** Why `--replace` of an address that is known would do nothing; undefined where it does something. */
+function replaceFault(
+  address: Address,
+  { spec, kinds, records }: PlanInput,
+  graph: Graph,
+  chosen: ReadonlySet<Address> | undefined,
+): string | undefined {
+  if (!spec?.nodes.has(address))
+    return records.has(address)
+      ? `${address} is to be replaced, but the spec does not have it any more. Put it back, or leave out \`--replace ${address}\`.`
+      : undefined;
+  if (kinds.get(kindOf(address))?.isInline) {
+    const users = dependents(graph).get(address) ?? [];
+    const instead = users.length > 0 ? ` Replace what uses it: ${users.join(", ")}.` : "";
+    return `${address} cannot be replaced: it is part of what uses it.${instead}`;
+  }
+  if (chosen && !chosen.has(address))
+    return `${address} is to be replaced, but none of the targets needs it, so nothing would be done. Add \`--target ${address}\`.`;
+  return undefined;
 }
 
 function kindFor(kinds: Kinds, address: Address): Kind {

@@ -18,6 +18,12 @@ function saveName({ order }: Run, step: number): string {
   return `${shortDigest(order.generation)}-${order.incarnation}-${step}`;
 }
 
+/** `14ea8fbe7438/1`, the generation and incarnation in the name of a checkpoint's path; undefined for a name that is not of our making. */
+export function lineageOfSave(path: string): string | undefined {
+  const found = /\/([0-9a-f]{12})-(\d+)-\d+$/.exec(path);
+  return found ? `${found[1]}/${found[2]}` : undefined;
+}
+
 /** What is still to be saved for the last done step. */
 export function missingKinds(run: Run): readonly SaveKind[] {
   const { checkpoints, journal } = run.record;

@@ -66,6 +66,30 @@ describe("what is found of a run", () => {
     expect(plan().reasons[0]).toContain("step 40 is gone");
   });
 
+  test("sampler weights of its final checkpoint gone: resumed, to save them again", async () => {
+    const { world, plan } = await trained();
+    world.edit(AGENT, (kept) => ({
+      ...kept,
+      durable: kept.durable.map(({ sampler: _, ...training }) => training),
+      samplersGone: [{ step: 40, path: "tinker://s/sampler_weights/a-40" }],
+    }));
+    expect(plan()).toMatchObject({
+      action: "resume",
+      detail: { step: 40 },
+      reasons: ["resumed because its weights for sampling at step 40 are gone"],
+    });
+  });
+
+  test("its run record gone: trained anew, and the plan does not blame what it is made of", async () => {
+    const { world, plan } = await trained();
+    world.observed.set(AGENT, { status: "absent", seen: { kept: [] }, drift: [] });
+    expect(plan()).toMatchObject({
+      action: "replace",
+      after: { incarnation: 2 },
+      reasons: ["replaced because its run record is gone from .rlcli/runs"],
+    });
+  });
+
   test("its server is another one: the plan says why it cannot move, unless it is trained anew", async () => {
     const { world } = await trained();
     const spec = await world.load(BASE);

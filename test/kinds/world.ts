@@ -126,6 +126,7 @@ export class World {
         incarnation,
         durable,
         missing: [],
+        samplersGone: [],
         step: end,
         length,
         end: { status: "complete", step: end },

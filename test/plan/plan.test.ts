@@ -162,6 +162,17 @@ describe("planChanges", () => {
     expect(diagnostics[0]?.detail).toContain("run.warmup");
   });
 
+  test("--replace of what is part of others, or has left the spec, is an error that says what to do", () => {
+    const inline = plan(BASE, { records: applied(BASE), replace: ["loss.ce"] });
+    expect(inline.diagnostics.map((d) => `${d.code} ${d.detail}`)).toEqual([
+      "RL2003 loss.ce cannot be replaced: it is part of what uses it. Replace what uses it: run.warmup.",
+    ]);
+    const { "run.other": _, ...rest } = BASE;
+    const gone = plan(rest, { records: applied(BASE), replace: ["run.other"] });
+    expect(gone.diagnostics.map((d) => d.code)).toEqual(["RL2003"]);
+    expect(gone.diagnostics[0]?.detail).toContain("the spec does not have it any more");
+  });
+
   test("a cycle is an error that shows the circle; the rest is still planned", () => {
     const { diagnostics, changes } = plan({
       "run.a": { needs: ["run.b"] },

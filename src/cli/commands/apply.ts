@@ -62,7 +62,7 @@ export async function applyFresh(context: CommandContext, options: PlanOptions, 
     return EXIT.done;
   }
   if (!flags.autoApprove && hasChanges(changes) && !(await agree(context, options.destroy))) return EXIT.failed;
-  return carryOut(context, open, planned, planned.plan, flags);
+  return carryOut(context, open, planned, planned.plan, { ...flags, destroy: options.destroy });
 }
 
 async function applySaved(context: CommandContext, name: string, flags: ApplyFlags): Promise<ExitCode> {
@@ -86,7 +86,16 @@ async function applySaved(context: CommandContext, name: string, flags: ApplyFla
     reportFailure(context, planned.diagnostics);
     return EXIT.failed;
   }
-  return carryOut(context, open, planned, { ...planned.plan, changes: saved.changes }, flags);
+  return carryOut(
+    context,
+    open,
+    planned,
+    { ...planned.plan, changes: saved.changes },
+    {
+      ...flags,
+      destroy: saved.options.destroy,
+    },
+  );
 }
 
 export async function carryOut(
@@ -135,12 +144,12 @@ export async function carryOut(
   }
   context.report(result.diagnostics);
   if (!context.isJson) {
-    for (const { address, action } of plan.changes)
+    const isDestroy = flags.destroy ?? false;
+    for (const { address, action } of isDestroy ? [] : plan.changes)
       if (open.spec?.nodes.get(address)?.kind === "run" && result.results.has(address) && action !== "restore")
         showCurve(context, await (await curve).runCurve(context, open, address));
-    context.out(
-      renderResult(result, { wasStopped: stop.aborted, isSmoke: open.context.isSmoke === true, style: context.style }),
-    );
+    const isSmoke = open.context.isSmoke === true;
+    context.out(renderResult(result, { wasStopped: stop.aborted, isSmoke, isDestroy, style: context.style }));
   }
   if (kill.aborted) return EXIT.interrupted;
   return result.counts.failed + result.counts.interrupted + result.counts.skipped > 0 ? EXIT.failed : EXIT.done;

@@ -1,7 +1,7 @@
 /** `rlcli deployment list` and `rlcli rollback`: where deployments point, why they are held, and the way back by hand. */
 import { type Address, nameOf, parseAddress } from "../../address.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
-import { checkpointLister, serverOfRun } from "../../kinds/checkpoints.ts";
+import { isPlaceThere, weightsOf } from "../../kinds/deployment-place.ts";
 import {
   type DeployedAt,
   type DeploymentResults,
@@ -11,6 +11,7 @@ import {
 import { withLease } from "../../state/lease.ts";
 import type { StateRecord } from "../../state-record.ts";
 import { didYouMeanOf } from "../../suggest.ts";
+import { lineageOfSave } from "../../training/save.ts";
 import type { JsonObject } from "../../value.ts";
 import { confirm } from "../confirm.ts";
 import { type CommandContext, EXIT, type ExitCode } from "../context.ts";
@@ -49,18 +50,23 @@ export async function deploymentList(context: CommandContext, flags: Partial<Spe
   if (rows.length === 0) context.err("The spec has no deployments.\n");
   for (const { address, history, held, next } of rows) {
     const results = deploymentResults(planned?.records.get(address));
-    context.out(`${context.style.bold(address)}  ${results ? placeWords(results) : "points nowhere yet"}\n`);
+    context.out(`${context.style.bold(address)}  ${results ? sinceWords(results) : "points nowhere yet"}\n`);
     if (results) context.out(`      ${results.sampler ?? results.training}\n`);
     if (held !== undefined) context.out(`      ${context.style.yellow(held)}\n`);
     if (next !== undefined) context.out(`      the next apply: ${next}\n`);
     for (const [at, place] of history.entries())
-      context.out(context.style.dim(`   ${String(at + 1).padStart(2)} ${placeWords(place)}\n`));
+      context.out(context.style.dim(`   ${String(at + 1).padStart(2)} ${sinceWords(place)}\n`));
   }
   return EXIT.done;
 }
 
-function placeWords({ run, step, at }: DeployedAt): string {
-  return `${run} at step ${step}, since ${at.slice(0, 16).replace("T", " ")}`;
+const sinceWords = (place: DeployedAt): string =>
+  `${placeWords(place)}, since ${place.at.slice(0, 16).replace("T", " ")}`;
+
+/** With the generation and incarnation, since the same step of several stands in a history. */
+function placeWords({ run, step, training }: DeployedAt): string {
+  const lineage = lineageOfSave(training);
+  return `${run} at step ${step}${lineage ? ` (${lineage})` : ""}`;
 }
 
 export interface RollbackFlags extends Partial<SpecOptions> {
@@ -77,8 +83,7 @@ export async function rollback(context: CommandContext, text: string, flags: Rol
   const after = rolledBack(before, flags.to);
   if (!after) return fail("RL9009", noPlace(record.address, before, flags.to), { address: record.address });
   await checkPlace(context, open, record.address, after);
-  if (!context.isJson)
-    context.out(`${record.address}: ${before.run} at step ${before.step} → ${after.run} at step ${after.step}\n`);
+  if (!context.isJson) context.out(`${record.address}: ${placeWords(before)} → ${placeWords(after)}\n`);
   const question = { question: "Move it?", otherwise: "Add --auto-approve to go ahead." };
   if (!flags.autoApprove && !(await confirm(context, question))) return EXIT.failed;
   const { formatVersion: _f, version, updatedAt: _u, fence: _n, ...draft } = record;
@@ -125,25 +130,23 @@ async function checkPlace(
   context: CommandContext,
   open: OpenProject,
   address: Address,
-  { run, step, training, sampler }: DeployedAt,
+  place: DeployedAt,
 ): Promise<void> {
+  const { run, step } = place;
   const { records } = await open.store.list();
-  const [node, record] = [open.spec?.nodes.get(run), records.get(run)];
   const reading = {
     project: open.context,
     address: run,
-    node,
-    record,
+    node: open.spec?.nodes.get(run),
+    record: records.get(run),
     recordOf: (other: Address) => records.get(other),
     nodeOf: (other: Address) => open.spec?.nodes.get(other),
     signal: context.outputClosed,
   };
-  const server = serverOfRun(node, record);
-  const path = sampler ?? training;
-  if (!server || (await checkpointLister(reading, server)(path)) !== false) return;
+  if ((await isPlaceThere(reading, place)) !== false) return;
   fail(
     "RL9009",
-    `${run} has no checkpoint at step ${step} any more (${path}), so ${nameOf(address)} cannot go back to it.`,
+    `${run} has no checkpoint at step ${step} any more (${weightsOf(place)}), so ${nameOf(address)} cannot go back to it.`,
     {
       address,
     },

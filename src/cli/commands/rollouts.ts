@@ -1,7 +1,7 @@
 /** `rlcli rollouts`: what a run or an eval was answered, what each answer was worth and why. Looks, and changes nothing. */
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { fail } from "../../diagnostic.ts";
+import { fail, RlcliError } from "../../diagnostic.ts";
 import type { HarborOrder } from "../../environment-order.ts";
 import { referenceTo, stringAt } from "../../kinds/attributes.ts";
 import { evalFolder } from "../../kinds/eval/results.ts";
@@ -98,10 +98,16 @@ function toolsOf(harbor: HarborOrder | undefined): Pick<Attempts, "toolFormat" |
   return { toolFormat: harbor.agent.tool_format, taskNames: harbor.tasks.map(({ name }) => name) };
 }
 
-/** The order of a run that has rollouts. Fails with RL9003 for one that is not of type rl. */
+/** The order of a run that has rollouts. Fails with RL9009 where its record is gone, RL9003 for one that is not of type rl. */
 export function orderOf(folder: string, address: string): RunOrder {
-  const { order } = readRunRecord(folder);
-  if (!order?.rl) fail("RL9003", `${address} is not a run of reinforcement learning, so it has no rollouts.`);
+  const { order, diagnostics } = readRunRecord(folder);
+  if (!order && diagnostics.length > 0) throw new RlcliError(diagnostics);
+  if (!order)
+    fail(
+      "RL9009",
+      `The run record of ${address} is gone (${folder}), and its rollouts with it. \`rlcli plan\` says what an apply does about it.`,
+    );
+  if (!order.rl) fail("RL9003", `${address} is not a run of reinforcement learning, so it has no rollouts.`);
   return order;
 }
 

@@ -38,7 +38,9 @@ export function renderPlan(changes: readonly Change[], queues: readonly Queue[],
 function renderChange(change: Change, style: Style): readonly string[] {
   const symbol = ACTION_SYMBOLS[change.action];
   const head = `${colour(change.action, style)(symbol.padStart(3))} ${style.bold(change.address)}`;
-  const reason = change.action === "create" || change.reasons.length === 0 ? "" : style.dim(`  ${change.reasons[0]}`);
+  // What is new needs no reason; what was there before does.
+  const isNew = change.action === "create" && !change.before;
+  const reason = isNew || change.reasons.length === 0 ? "" : style.dim(`  ${change.reasons[0]}`);
   const lines = [`${head}${reason}`];
   for (const more of change.reasons.slice(1)) lines.push(`      ${style.dim(more)}`);
   for (const drift of change.drift) {

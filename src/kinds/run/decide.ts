@@ -31,6 +31,8 @@ export function decideRun(context: DecideContext<unknown, RunSeen>): Decision {
   if (forced) return fresh([`replaced because ${forced}`]);
   const wanted = isCurrent ? record.incarnation : last;
   const candidate = kept.find((k) => k.incarnation === wanted);
+  if (!candidate && record && observation.status === "absent" && isCurrent)
+    return fresh(["replaced because its run record is gone from .rlcli/runs"]);
   if (!candidate) return fresh([record ? replaceReason(changes) : "it does not exist yet"]);
   if (observation.busy && observation.seen.busy === candidate.folder) {
     const { action, node: server } = partsOf(context).server;
@@ -70,7 +72,11 @@ function continueRun(
     return {
       action: "resume",
       incarnation,
-      reasons: [`resumed because step ${end.step} was accepted as its last and has no weights for sampling yet`],
+      reasons: [
+        kept.samplersGone.some(({ step }) => step === end.step)
+          ? `resumed because its weights for sampling at step ${end.step} are gone`
+          : `resumed because step ${end.step} was accepted as its last and has no weights for sampling yet`,
+      ],
       detail: { step: end.step },
     };
   if (end) {
@@ -82,7 +88,12 @@ function continueRun(
       return { action: "restore", incarnation, reasons: [`restored because ${what}`], detail: { step: end.step } };
     }
     if (record?.status !== "ready")
-      return { action: "restore", incarnation, reasons: ["its record did not say so yet"], detail: { step: end.step } };
+      return {
+        action: "restore",
+        incarnation,
+        reasons: [`restored because it is at step ${end.step}, which its record did not say yet`],
+        detail: { step: end.step },
+      };
     const renamed = changes.find((change) => change.rule === "update");
     if (renamed)
       return {

@@ -36,6 +36,8 @@ export interface Kept {
   readonly durable: readonly KeptCheckpoint[];
   /** Recorded but gone from the server. */
   readonly missing: readonly KeptCheckpoint[];
+  /** Sampler weights that are gone of checkpoints that are there: steps and paths. */
+  readonly samplersGone: readonly { readonly step: number; readonly path: string }[];
   /** The last step done. */
   readonly step: number;
   readonly length?: RunLength;
@@ -85,12 +87,17 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
     }
     const { server } = progress.order;
     const form = checkpointForm(context.nodeOf(server));
-    kept.push({ ...(await keptOf(folder, progress, listerOf(server))), ...(form ? { form } : {}) });
+    // Elsewhere sampler weights may expire, which is no drift.
+    const ownsSamplers = form !== undefined;
+    kept.push({ ...(await keptOf(folder, progress, listerOf(server), ownsSamplers)), ...(form ? { form } : {}) });
   }
   kept.sort((a, b) => b.incarnation - a.incarnation);
   const current = kept.find((k) => k.generation === record?.hash && k.incarnation === record?.incarnation);
   for (const gone of current?.missing ?? []) {
     drift.push({ message: `its checkpoint at step ${gone.step} (${gone.training}) is gone`, mend: "none" });
+  }
+  for (const { step, path } of current?.samplersGone ?? []) {
+    drift.push({ message: `its weights for sampling at step ${step} (${path}) are gone`, mend: "none" });
   }
   if (record && !current) drift.push({ message: "its run record is gone from .rlcli/runs", mend: "none" });
   return {
@@ -131,13 +138,23 @@ function list(folder: string): readonly string[] {
   }
 }
 
-async function keptOf(folder: string, progress: RunProgress, exists: CheckpointLister): Promise<Kept> {
+async function keptOf(
+  folder: string,
+  progress: RunProgress,
+  exists: CheckpointLister,
+  ownsSamplers: boolean,
+): Promise<Kept> {
   const { order } = progress as RunProgress & { order: NonNullable<RunProgress["order"]> };
   const durable: KeptCheckpoint[] = [];
   const missing: KeptCheckpoint[] = [];
+  const samplersGone: { step: number; path: string }[] = [];
   for (const checkpoint of progress.durable) {
+    const { sampler, ...training } = checkpoint;
     if ((await exists(checkpoint.training)) === false) missing.push(checkpoint);
-    else durable.push(checkpoint);
+    else if (ownsSamplers && sampler !== undefined && (await exists(sampler)) === false) {
+      samplersGone.push({ step: checkpoint.step, path: sampler });
+      durable.push(training);
+    } else durable.push(checkpoint);
   }
   const rate = progress.worker?.rate ?? measureRate(folder, order);
   return {
@@ -147,6 +164,7 @@ async function keptOf(folder: string, progress: RunProgress, exists: CheckpointL
     server: order.server,
     durable,
     missing,
+    samplersGone,
     step: progress.step,
     length: order.length,
     ...(progress.end ? { end: progress.end } : {}),

@@ -1,0 +1,26 @@
+/** Where a deployment's place is kept, and whether it is still there. */
+import { join } from "node:path";
+import { type Address, nameOf } from "../address.ts";
+import type { ReadContext } from "../kind.ts";
+import { readRunSummary } from "../training/progress.ts";
+import { lineageOfSave } from "../training/save.ts";
+import { checkpointLister, serverOfRun } from "./checkpoints.ts";
+import type { DeployedAt } from "./deployment-record.ts";
+
+type PlaceContext = Pick<ReadContext, "project" | "nodeOf" | "recordOf">;
+
+/** The weights that a place stands for. */
+export const weightsOf = ({ training, sampler }: DeployedAt): string => sampler ?? training;
+
+/** Whether a place's weights are there; undefined where the server that keeps them cannot be asked now. */
+export async function isPlaceThere(context: ReadContext, place: DeployedAt): Promise<boolean | undefined> {
+  const server = serverOf(context, place);
+  return server && checkpointLister(context, server)(weightsOf(place));
+}
+
+/** By the record of the incarnation that made it: a run that moved to another server took only its newest generation along. */
+function serverOf({ project, nodeOf, recordOf }: PlaceContext, { run, training }: DeployedAt): Address | undefined {
+  const lineage = lineageOfSave(training);
+  const made = lineage ? readRunSummary(join(project.dataFolder, "runs", nameOf(run), lineage)).order : undefined;
+  return made?.server ?? serverOfRun(nodeOf(run), recordOf(run));
+}
