@@ -1,6 +1,7 @@
 /**
  * Saved plans. A plan file holds what was decided and what it was decided from: the version of every record and the digest
- * of every input. It is refused if one of those changed since, and only then; how the world looks may move on.
+ * of every input. It is refused if one of those changed since, or if what a block is to be came out otherwise when it was planned again
+ * (a parent ends at another step, its checkpoints are gone); else how the world looks may move on.
  */
 import type { Address } from "../address.ts";
 import type { Change } from "../change.ts";
@@ -70,6 +71,8 @@ export interface PlanBasis {
   readonly lineage: string | undefined;
   readonly records: ReadonlyMap<Address, StateRecord>;
   readonly inputs: readonly SpecInput[];
+  /** What a plan made now would do. */
+  readonly changes: readonly Change[];
   /** Folder that files are named from. */
   readonly cwd: string;
 }
@@ -94,9 +97,19 @@ export function checkStale(plan: SavedPlan, now: PlanBasis): readonly Diagnostic
   for (const input of plan.inputs)
     if (digests.get(key(input)) !== input.digest)
       changed.push(input.type === "file" ? shortPath(input.path, now.cwd) : key(input));
+  // Only where nothing else explains it: an edited input makes everything that depends on it another thing.
+  if (changed.length === 0) changed.push(...otherwise(plan.changes, now.changes));
   if (changed.length === 0) return [];
   const list = changed.slice(0, 10).join("; ") + (changed.length > 10 ? `; and ${changed.length - 10} more` : "");
   return [
     diagnostic("RL2002", `Since the plan of ${plan.createdAt} this has changed: ${list}. Plan again and review it.`),
   ];
+}
+
+/** Blocks that would be something else by now, as far as the present plan could tell. */
+function otherwise(before: readonly Change[], now: readonly Change[]): readonly string[] {
+  const hashes = new Map(now.map(({ address, after }) => [address, after?.hash]));
+  return before
+    .filter(({ address, after }) => after && hashes.has(address) && hashes.get(address) !== after.hash)
+    .map(({ address }) => `what ${address} is to be`);
 }

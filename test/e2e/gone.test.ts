@@ -96,3 +96,20 @@ test("a run record and an eval's results: both are told, neither is mistaken for
   expect(project.ok("plan")).toContain("run.agent  replaced because its run record is gone from .rlcli/runs");
   expect(project.ok("destroy", "-y")).toMatch(/\nDestroy complete: \d+ done\.\n$/);
 });
+
+test("a run finished at another step between plan and apply: the saved plan is refused, nothing is mixed up", () => {
+  const project = newProject();
+  project.edit(
+    "rlcli.yaml",
+    "deployments:",
+    "  child: { type: sl, dataset: numbers, from: count, steps: 1, batch_size: 4 }\ndeployments:",
+  );
+  project.ok("plan", "-o", "plan.bin");
+  expect(project.ok("run", "finish", "count", "--at", "1")).toContain(
+    "Step 1 is now the last of run.count (instead of 2 steps)",
+  );
+  expect(project.ok("run", "finish", "count", "--at", "1")).toBe("Step 1 was already the last of run.count.\n");
+  const refused = project.run(["apply", "plan.bin"]);
+  expect(refused.code).toBe(1);
+  expect(refused.err.replaceAll(/\s+/g, " ")).toContain("what run.child is to be; what deployment.live is to be.");
+});

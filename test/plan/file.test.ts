@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Change } from "../../src/change.ts";
 import { checkStale, decodePlan, encodePlan, PLAN_VERSION, type SavedPlan } from "../../src/plan/file.ts";
 
 const plan: SavedPlan = {
@@ -38,7 +39,25 @@ test("a stale plan names the files that changed as somebody in the folder would"
     { type: "env", name: "NAME", digest: digest("e") } as const,
   ];
   const inputs = before.map((input, at) => (at === 1 ? input : { ...input, digest: digest("f") }));
-  const basis = { lineage: undefined, records: new Map(), inputs, cwd: "/home/me/project" };
+  const basis = { lineage: undefined, records: new Map(), inputs, changes: [], cwd: "/home/me/project" };
   const [stale] = checkStale({ ...plan, records: {}, inputs: before }, basis);
   expect(stale?.detail).toContain("changed: data/a.jsonl; /srv/b.jsonl; hf://owner/set; environment variable NAME.");
+});
+
+test("a plan of what would be something else by now is stale though no file changed; how far a run is does not matter", () => {
+  const change = (hash: string, action: Change["action"]): Change => ({
+    address: "run.b",
+    kind: "run",
+    action,
+    reasons: [],
+    attributes: [],
+    drift: [],
+    after: { hash: `sha256:${hash.repeat(64)}`, incarnation: 1 },
+    dependsOn: ["run.a"],
+  });
+  const basis = { lineage: undefined, records: new Map(), inputs: [], cwd: "/" };
+  const saved = { ...plan, records: {}, changes: [change("a", "create")] };
+  expect(checkStale(saved, { ...basis, changes: [change("a", "resume")] })).toEqual([]);
+  const [stale] = checkStale(saved, { ...basis, changes: [change("b", "create")] });
+  expect(stale).toMatchObject({ code: "RL2002", detail: expect.stringContaining("changed: what run.b is to be.") });
 });

@@ -80,7 +80,7 @@ async function applySaved(context: CommandContext, name: string, flags: ApplyFla
   const saved = decodePlan(text, name);
   const { open, planned } = await makePlan(context, saved.options, flags);
   const { lineage, records, inputs } = planned;
-  const stale = checkStale(saved, { lineage, records, inputs, cwd: context.cwd });
+  const stale = checkStale(saved, { lineage, records, inputs, changes: planned.plan.changes, cwd: context.cwd });
   if (hasErrors(stale)) throw new RlcliError(stale);
   if (!planned.isValid) {
     reportFailure(context, planned.diagnostics);

@@ -137,16 +137,22 @@ export async function runFinish(context: CommandContext, name: string, flags: Fi
   const { length, isKnown } = await withLease(open.store, address, "rlcli run finish", async () =>
     accept(place, flags.at),
   );
-  const goal = "steps" in length ? counted(length.steps, "step") : counted(length.epochs, "epoch");
   if (context.isJson) {
     context.out(`${JSON.stringify({ formatVersion: RUNS_JSON_VERSION, address, step: flags.at, length })}\n`);
     return EXIT.done;
   }
-  const already = isKnown ? "was already" : "is now";
-  context.out(
-    `Step ${flags.at} ${already} the last of ${address} (instead of ${goal}). \`rlcli apply\` makes its record say so.\n`,
-  );
+  if (isKnown) context.out(`Step ${flags.at} was already the last of ${address}.\n`);
+  else
+    context.out(
+      `Step ${flags.at} is now the last of ${address}${insteadOf(length, flags.at)}. \`rlcli apply\` makes its record say so.\n`,
+    );
   return EXIT.done;
+}
+
+/** Nothing where the step is where the length ends by itself. */
+function insteadOf(length: RunLength, step: number): string {
+  if ("epochs" in length) return ` (instead of ${counted(length.epochs, "epoch")})`;
+  return length.steps === step ? "" : ` (instead of ${counted(length.steps, "step")})`;
 }
 
 function accept(
