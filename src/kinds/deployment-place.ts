@@ -18,7 +18,7 @@ export async function isPlaceThere(context: ReadContext, place: DeployedAt): Pro
   return server && checkpointLister(context, server)(weightsOf(place));
 }
 
-/** By the record of the incarnation that made it: a run that moved to another server took only its newest generation along. */
+/** By the record of the incarnation that made it: what a run that moves to another server does not take along stays where it was. */
 function serverOf({ project, nodeOf, recordOf }: PlaceContext, { run, training }: DeployedAt): Address | undefined {
   const lineage = lineageOfSave(training);
   const made = lineage ? readRunSummary(join(project.dataFolder, "runs", nameOf(run), lineage)).order : undefined;

@@ -22,11 +22,13 @@ import { numberAt, referenceTo, ruleOf, stringAt } from "./attributes.ts";
 import { deleteCheckpoints, pathsOf, serverOfRun } from "./checkpoints.ts";
 import { serverSettings } from "./connect.ts";
 import { datasetsFolder } from "./dataset.ts";
+import type { DeployedAt } from "./deployment-record.ts";
 import { modelFolder } from "./model.ts";
 import { attachWorker, eventsOffset, hasTakenOver, readStatus } from "./run/attach.ts";
 import { checkRun } from "./run/check.ts";
 import { decideRun, type RunDetail } from "./run/decide.ts";
 import { checkpointNamed } from "./run/find.ts";
+import { checkpointForm } from "./run/form.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
 import { bringTo, takeAlong } from "./run/move.ts";
 import { deployedPlaces, namedSteps } from "./run/named.ts";
@@ -45,7 +47,7 @@ async function act(context: RunContext): Promise<Outcome> {
       return forget(context);
     case "restore":
     case "update":
-      await takeAlong(context, keptOf(context), referenceTo(node as SpecNode, "server") as Address);
+      await takeAllAlong(context, node as SpecNode);
       return { status: "done", record: pointTo(context), summary: `at step ${stepOf(context)}` };
     default:
       if (!node) throw new Error(`${change.address} has no block to ${change.action}`);
@@ -111,12 +113,25 @@ function isOwnCheckpoint(from: Json, { observation }: RunContext): boolean {
   return observation?.seen.kept.some((kept) => kept.generation === generation) ?? false;
 }
 
+/** To the server that the block names: this incarnation's checkpoints, and those of others that deployments point at or may go back to. */
+async function takeAllAlong(context: RunContext, node: SpecNode): Promise<void> {
+  const to = referenceTo(node, "server") as Address;
+  const own = keptOf(context);
+  await takeAlong(context, own, to);
+  const form = checkpointForm(context.nodeOf(to));
+  const deployed = new Set(deployedOf(context, node).map(({ training }) => training));
+  for (const kept of context.observation?.seen.kept ?? []) {
+    const isDeployed = kept !== own && kept.durable.some(({ training }) => deployed.has(training));
+    if (isDeployed && form !== undefined && kept.form === form) await takeAlong(context, kept, to);
+  }
+}
+
 async function train(context: RunContext, node: SpecNode): Promise<Outcome> {
   const { change, project, address, record } = context;
   const lease = context.lease as HeldLease;
   const { hash, incarnation } = change.after as NonNullable<typeof change.after>;
   const folder = runFolder(project.dataFolder, node.name, hash, incarnation);
-  await takeAlong(context, keptOf(context), referenceTo(node, "server") as Address);
+  await takeAllAlong(context, node);
   const order = await orderOf(context, node);
   markMissing(folder, keptOf(context));
   writeFileWhole(join(folder, "spec.json"), `${JSON.stringify(order, undefined, 1)}\n`);
@@ -193,11 +208,15 @@ async function orderOf(context: RunContext, node: SpecNode): Promise<RunOrder> {
 }
 
 /** Steps that are saved and stay: those that the spec names, and those that deployments point at or may go back to. */
-function keptSteps({ spec, recordOf }: RunContext, { address }: SpecNode): readonly number[] {
+function keptSteps(context: RunContext, node: SpecNode): readonly number[] {
+  const deployed = deployedOf(context, node).map(({ step }) => step);
+  return [...new Set([...namedSteps(context.spec, node.address), ...deployed])].sort((a, b) => a - b);
+}
+
+function deployedOf({ spec, recordOf }: RunContext, { address }: SpecNode): readonly DeployedAt[] {
   const deployments = [...(spec?.nodes.keys() ?? [])].filter((other) => other.startsWith("deployment."));
   const records = deployments.map((other) => recordOf(other)).filter((record) => record !== undefined);
-  const deployed = deployedPlaces(records).filter(({ run }) => run === address);
-  return [...new Set([...namedSteps(spec, address), ...deployed.map(({ step }) => step)])].sort((a, b) => a - b);
+  return deployedPlaces(records).filter(({ run }) => run === address);
 }
 
 /** The checkpoint a run starts from: its parent's, as it is by now, or its own before a change of data. */

@@ -57,6 +57,22 @@ test("a finished run moves with its checkpoints, goes on there as it would have,
   expect(project.weights("run.count", "b").equals(straight.weights("run.count", "a"))).toBe(true);
 });
 
+test("what a deployment may go back to moves with its run, also of an earlier generation", () => {
+  const project = newProject();
+  project.write("rlcli.yaml", `${SPEC.replace("steps: 4", "steps: 1")}deployments:\n  live: { checkpoint: count }\n`);
+  project.ok("apply", "--auto-approve");
+  project.edit("rlcli.yaml", "learning_rate: 3e-3", "learning_rate: 1e-3");
+  project.ok("apply", "--auto-approve");
+  const kept = checkpointsOn(project, "a", "sampler_weights");
+  expect(kept.length).toBe(2);
+  project.edit("rlcli.yaml", "server: a", "server: b");
+  project.ok("apply", "--auto-approve");
+  expect(project.actions()).toEqual({});
+  expect([...checkpointsOn(project, "b", "sampler_weights")].sort()).toEqual([...kept].sort());
+  project.ok("rollback", "live", "--auto-approve");
+  project.ok("sample", "deployment.live", "--prompt", "one", "--max-tokens", "2");
+});
+
 test("a run starts from a checkpoint that another server keeps", () => {
   const project = newProject();
   project.edit(
