@@ -59,16 +59,20 @@ function pretendApplied(folder) {
     }
     if (kind === "run") {
       const training = `tinker://session_bench:train:0/weights/${name}-10`;
+      const sampler = training.replace("/weights/", "/sampler_weights/");
       Object.assign(results, {
         step: 10,
         semantics: 1,
         dataset: attributes.find((a) => a.path === "dataset.content").after,
         training,
+        sampler,
       });
-      writeRun(data, name, short, { address, generation: after.hash, training, at });
-      const checkpoint = join(data, "servers/default/checkpoints/session_bench_train_0/weights", `${name}-10`);
-      mkdirSync(checkpoint, { recursive: true });
-      writeFileSync(join(checkpoint, "checkpoint.json"), JSON.stringify({ formatVersion: 1, expiresAt: null }));
+      writeRun(data, name, short, { address, generation: after.hash, training, sampler, at });
+      for (const kind of ["weights", "sampler_weights"]) {
+        const checkpoint = join(data, "servers/default/checkpoints/session_bench_train_0", kind, `${name}-10`);
+        mkdirSync(checkpoint, { recursive: true });
+        writeFileSync(join(checkpoint, "checkpoint.json"), JSON.stringify({ formatVersion: 1, expiresAt: null }));
+      }
     }
     const value = {
       formatVersion: 1,
@@ -87,7 +91,7 @@ function pretendApplied(folder) {
   }
 }
 
-function writeRun(data, name, short, { address, generation, training, at }) {
+function writeRun(data, name, short, { address, generation, training, sampler, at }) {
   const folder = join(data, "runs", name, short, "1");
   mkdirSync(folder, { recursive: true });
   const lines = (...values) => [{ formatVersion: 1 }, ...values].map((value) => `${JSON.stringify(value)}\n`).join("");
@@ -97,6 +101,7 @@ function writeRun(data, name, short, { address, generation, training, at }) {
     address,
     generation,
     incarnation: 1,
+    server: "server.default",
     settings: {},
     length: { steps: 10 },
   };
@@ -116,7 +121,7 @@ function writeRun(data, name, short, { address, generation, training, at }) {
   );
   writeFileSync(
     join(folder, "checkpoints.jsonl"),
-    lines({ t: "checkpoint", at, step: 10, training, final: { steps: 10 } }),
+    lines({ t: "checkpoint", at, step: 10, training, sampler, final: { steps: 10 } }),
   );
   const metric = {
     step: 10,
@@ -151,12 +156,14 @@ for (const size of SIZES) {
     const seconds = [];
     for (let run = 0; run <= runs; run++) {
       const started = performance.now();
-      const { status, stdout } = spawnSync(process.execPath, [program, "plan", "--detailed-exitcode"], {
+      const { status, stdout, stderr } = spawnSync(process.execPath, [program, "plan", "--detailed-exitcode"], {
         cwd: folder,
         encoding: "utf8",
       });
       if (status !== 0)
-        throw new Error(`the plan of ${size} resources is not empty: exit ${status}\n${stdout.slice(0, 2000)}`);
+        throw new Error(
+          `the plan of ${size} resources is not empty: exit ${status}\n${stdout.slice(0, 2000)}${stderr.slice(0, 2000)}`,
+        );
       // The first run fills the digest cache.
       if (run > 0) seconds.push((performance.now() - started) / 1000);
     }

@@ -2,10 +2,12 @@
  * Checkpoint archives. A server answers with a redirect or with a URL in JSON; the bytes behind it are gzip or plain tar
  * whatever the name says, and SkyRL's may hold a marker instead of weights.
  */
+
+import { type HttpAnswer, parseJson } from "./answer.ts";
 import { isUnsupported, TinkerError } from "./errors.ts";
-import { type CallOptions, parseJson } from "./future.ts";
+import type { CallOptions } from "./future.ts";
 import { checkpointUrl, parseCheckpointPath, runUrl } from "./paths.ts";
-import type { HttpAnswer, HttpRequest, Transport } from "./transport.ts";
+import type { HttpRequest, Transport } from "./transport.ts";
 
 export interface Archive {
   /** By the bytes themselves. */

@@ -2,13 +2,15 @@
  * The Tinker client: one server, one credential. Sessions, models and samplers hang off it; the REST calls are its own.
  * Servers differ: optional endpoints answer 404 or 405 where they are not supported.
  */
+
+import { parseJson } from "./answer.ts";
 import { type Compress, runtimeZstd } from "./compress.ts";
 import { DEFAULT_CONFIG, readConfig, type ServerConfig } from "./config.ts";
 import type { CheckpointInfo, ModelInfo, TrainingRunInfo } from "./data.ts";
 import { encodeJson } from "./encoding/json.ts";
 import type { EncodingName } from "./encoding.ts";
 import { TinkerError } from "./errors.ts";
-import { type CallOptions, parseJson } from "./future.ts";
+import type { CallOptions } from "./future.ts";
 import { type GateTimes, SamplingGate } from "./gate.ts";
 import { checkpointInfo, trainingRunInfo } from "./listing.ts";
 import { Pacemaker } from "./pacemaker.ts";

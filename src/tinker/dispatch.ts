@@ -3,7 +3,7 @@
  * a few hundred bytes is most of what an exchange costs the client; here the pieces are only collected.
  */
 import type { Dispatcher } from "undici";
-import type { HttpAnswer } from "./transport.ts";
+import type { HttpAnswer } from "./answer.ts";
 
 export type WholeOptions = Pick<Dispatcher.DispatchOptions, "path" | "method" | "headersTimeout" | "bodyTimeout"> & {
   readonly origin: string;

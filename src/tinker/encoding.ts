@@ -3,10 +3,11 @@
  * content type they come with: transport and futures see only bytes. Writing is deterministic: the same request gives
  * the same bytes in any process, which is what makes a resubmission recognisable.
  */
+
+import type { HttpAnswer } from "./answer.ts";
 import type { Datum, Loss, PassResult, SampleResult } from "./data.ts";
 import { decodePassJson, decodeSampleJson, encodePassJson } from "./encoding/json.ts";
 import { decodePassProtobuf, decodeSampleProtobuf, encodePassProtobuf } from "./encoding/protobuf.ts";
-import type { HttpAnswer } from "./transport.ts";
 
 export type EncodingName = "json" | "protobuf";
 

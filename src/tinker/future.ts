@@ -2,11 +2,13 @@
  * Work that the server has taken. Submitting returns once it has a request id, so the order of calls is the order of
  * submission; `result` long-polls. A future the server has forgotten is submitted again with the same bytes.
  */
+
 import { setTimeout as sleep } from "node:timers/promises";
 import { Attempts, isRetryable, retryAfterMs } from "../retry.ts";
+import { type HttpAnswer, parseJson } from "./answer.ts";
 import { encodeJson } from "./encoding/json.ts";
 import { isGone, isUnsupported, reasonOf, TinkerError } from "./errors.ts";
-import { endpointOf, type HttpAnswer, type HttpRequest, type Transport } from "./transport.ts";
+import { endpointOf, type HttpRequest, type Transport } from "./transport.ts";
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -234,15 +236,6 @@ function readNotYet(answer: HttpAnswer): { queue_state?: string } | undefined {
 function readFailure(answer: HttpAnswer): { error: string; category?: string } | undefined {
   const value = shortJson(answer);
   return typeof value?.error === "string" ? (value as { error: string; category?: string }) : undefined;
-}
-
-export function parseJson({ headers, body }: HttpAnswer): unknown {
-  if (!String(headers["content-type"] ?? "").includes("json")) return undefined;
-  try {
-    return JSON.parse(body.toString());
-  } catch {
-    return undefined;
-  }
 }
 
 async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {

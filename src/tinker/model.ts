@@ -2,16 +2,17 @@
  * A model being trained. Its calls carry ascending `seq_id`s and must be submitted one after another; their results may
  * be awaited in any order. A caller that journals gives the numbers itself, so that it can send the same call again.
  */
+
+import { type HttpAnswer, parseJson } from "./answer.ts";
 import { splitData } from "./chunks.ts";
 import type { TinkerClient } from "./client.ts";
 import { type CustomLoss, type CustomPass, runCustomLoss } from "./custom.ts";
 import type { Datum, Loss, ModelDescription, PassResult } from "./data.ts";
 import { encodeJson } from "./encoding/json.ts";
-import { type CallOptions, type Fail, Future, type Pending, parseJson, type ResultOptions } from "./future.ts";
+import { type CallOptions, type Fail, Future, type Pending, type ResultOptions } from "./future.ts";
 import { submitPass } from "./pass.ts";
 import { normalCheckpointPath } from "./paths.ts";
 import { Sampler } from "./sampler.ts";
-import type { HttpAnswer } from "./transport.ts";
 import type { AdamParams } from "./wire.ts";
 
 export interface SeqOptions extends CallOptions {

@@ -1,8 +1,10 @@
 /** A session: what keeps models alive on the server, through its heartbeat. */
+
+import { parseJson } from "./answer.ts";
 import type { TinkerClient } from "./client.ts";
 import { encodeJson } from "./encoding/json.ts";
 import { isUnsupported, TinkerError } from "./errors.ts";
-import { type CallOptions, Future, parseJson, type ResultOptions } from "./future.ts";
+import { type CallOptions, Future, type ResultOptions } from "./future.ts";
 import { TrainingModel } from "./model.ts";
 import { normalCheckpointPath, parseCheckpointPath } from "./paths.ts";
 import { Sampler } from "./sampler.ts";

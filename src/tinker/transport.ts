@@ -2,6 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { Agent, request } from "undici";
 import { Attempts, isRetryable, type RetryPolicy, retryAfterMs } from "../retry.ts";
+import type { HttpAnswer } from "./answer.ts";
 import { BillingPause, type BillingTimes, DEFAULT_BILLING } from "./billing.ts";
 import { Credential } from "./credential.ts";
 import { exchangeWhole } from "./dispatch.ts";
@@ -38,13 +39,6 @@ export interface HttpRequest {
   readonly seq?: number | undefined;
   /** `all` where absent. `not busy`: 429 is the caller's to wait out. `none`: one try. */
   readonly retries?: "all" | "not busy" | "none";
-}
-
-/** Here and not beside what makes it: the package's types reach this file, and have no undici to look names up in. */
-export interface HttpAnswer {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  readonly body: Buffer;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;

@@ -9,7 +9,7 @@ import { ignoredSettings, SERVER_TRAITS, type ServerKind } from "../../tinker/qu
 import { numberAt, referenced, referenceTo, stringAt } from "../attributes.ts";
 import { serverSettings } from "../connect.ts";
 import { checkpointForm, whyNotMovable } from "./form.ts";
-import { partsOf } from "./identity.ts";
+import { lossPart, partsOf, serverPart } from "./identity.ts";
 import type { Kept, RunSeen } from "./observe.ts";
 import { settingsOf } from "./settings.ts";
 
@@ -35,7 +35,7 @@ export function checkRun(context: DecideContext<unknown, RunSeen>): readonly Dia
 /** A run on another server than the one that has its checkpoints. */
 function movedFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
   const { node, identity, observation, forced } = context;
-  const server = partsOf(context).server.node;
+  const server = serverPart(context).node;
   const kept = observation.seen.kept.find(({ generation }) => generation === identity.hash);
   const has = kept !== undefined && kept.durable.length + kept.missing.length > 0;
   if (!has || kept.server === undefined || kept.server === server.address || forced) return [];
@@ -53,7 +53,7 @@ function foreignFaults(context: DecideContext<unknown, RunSeen>, field: string):
   const to = referenceTo(node, field);
   if (!to) return [];
   const other = referenced(upstream(to).node, "server", upstream) as Upstream;
-  const server = partsOf(context).server.node;
+  const server = serverPart(context).node;
   const why = whyNotMovable(other.node.address, checkpointForm(other.node), server);
   if (why === undefined) return [];
   const detail = `The checkpoint of ${to} that ${node.address} needs is on another server than its own: ${why}. Train both on one server.`;
@@ -71,8 +71,8 @@ const KINDS: Readonly<Record<string, ServerKind>> = {
 /** An adapter that the server has no room for, or none where it trains nothing else. */
 function adapterFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
   const { node } = context;
-  const { server } = partsOf(context);
-  const { skyrl, backend } = serverSettings(server.node);
+  const server = serverPart(context).node;
+  const { skyrl, backend } = serverSettings(server);
   if (skyrl === undefined || !hasLoraRank(node)) return [];
   const rank = numberAt(node, "lora_rank") as number;
   if (rank === 0 && !SERVER_TRAITS[KINDS[backend] as ServerKind].trainsFully) {
@@ -80,12 +80,12 @@ function adapterFaults(context: DecideContext<unknown, RunSeen>): readonly Diagn
     return [faultAt(node, "lora_rank", "RL8011", detail)];
   }
   if (rank === 0 && skyrl.settings.slots > 1) {
-    const detail = `${server.node.address} holds ${skyrl.settings.slots} adapters at once, and the whole model (lora_rank: 0) can be trained only alone. Choose a rank of 1 or more, or \`slots: 1\` there.`;
+    const detail = `${server.address} holds ${skyrl.settings.slots} adapters at once, and the whole model (lora_rank: 0) can be trained only alone. Choose a rank of 1 or more, or \`slots: 1\` there.`;
     return [faultAt(node, "lora_rank", "RL8011", detail)];
   }
   const limit = largestRank(skyrl.settings);
   if (limit === undefined || rank <= limit) return [];
-  const detail = `A rank of ${rank} is over the ${limit} that ${server.node.address} has room for. Choose a smaller one, or write \`max_lora_rank: ${rank}\` there.`;
+  const detail = `A rank of ${rank} is over the ${limit} that ${server.address} has room for. Choose a smaller one, or write \`max_lora_rank: ${rank}\` there.`;
   return [faultAt(node, "lora_rank", "RL8011", detail)];
 }
 
@@ -94,9 +94,9 @@ const hasLoraRank = (node: SpecNode): boolean => numberAt(node, "lora_rank") !==
 /** Optimizer settings that the server would take and not use; of an external server that is found when the run starts. */
 function optimizerFaults(context: DecideContext<unknown, RunSeen>): readonly Diagnostic[] {
   const { node } = context;
-  const kind = KINDS[serverSettings(partsOf(context).server.node).backend];
+  const kind = KINDS[serverSettings(serverPart(context).node).backend];
   if (kind === undefined) return [];
-  const { optimizer } = settingsOf(node, partsOf(context).loss);
+  const { optimizer } = settingsOf(node, lossPart(context));
   return ignoredSettings(kind, optimizer).map((name) => {
     const detail = `The ${kind.replace("skyrl-", "")} backend takes optimizer.${name} and does not use it. Leave it out, or train on a server that does.`;
     return faultAt(node, `optimizer.${name}`, "RL8011", detail);

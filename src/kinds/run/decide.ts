@@ -7,7 +7,7 @@ import type { DecideContext, Decision } from "../../kind.ts";
 import type { RunLength } from "../../run-record.ts";
 import { canonicalJson } from "../../value.ts";
 import { numberAt } from "../attributes.ts";
-import { partsOf, resultsOf } from "./identity.ts";
+import { resultsOf, serverPart } from "./identity.ts";
 import type { Kept, RunSeen } from "./observe.ts";
 import { lengthOf } from "./settings.ts";
 
@@ -35,7 +35,7 @@ export function decideRun(context: DecideContext<unknown, RunSeen>): Decision {
     return fresh(["replaced because its run record is gone from .rlcli/runs"]);
   if (!candidate) return fresh([record ? replaceReason(changes) : "it does not exist yet"]);
   if (observation.busy && observation.seen.busy === candidate.folder) {
-    const { action, node: server } = partsOf(context).server;
+    const { action, node: server } = serverPart(context);
     const isMoving = action === "restart" || action === "replace";
     if (!isMoving) return { action: "none", incarnation: wanted, reasons: [] };
     const reason = `resumed because it pauses while ${server.address} is ${action === "restart" ? "restarted" : "replaced"}`;
@@ -46,7 +46,7 @@ export function decideRun(context: DecideContext<unknown, RunSeen>): Decision {
 
 /** Says where checkpoints are taken along to another server; what cannot be is an error of the check. */
 function moved(context: DecideContext<unknown, RunSeen>, kept: Kept, decision: Decision): Decision {
-  const server = partsOf(context).server.node;
+  const server = serverPart(context).node;
   const isKept = decision.action !== "none" && decision.incarnation === kept.incarnation && kept.durable.length > 0;
   if (!isKept || kept.server === undefined || kept.server === server.address) return decision;
   const note = `its checkpoints move from ${kept.server} to ${server.address}`;
@@ -193,7 +193,7 @@ function estimateOf(
   if (count === undefined) return {};
   if (!rate) return { estimate: { steps: count } };
   const seconds = count * rate.secondsPerStep;
-  const server = partsOf(context).server.node;
+  const server = serverPart(context).node;
   const backend = server.attributes.get("backend")?.value;
   const gpus = backend === "embedded" ? 0 : (numberAt(server, "gpus") ?? 1) * (numberAt(server, "nodes") ?? 1);
   const price = numberAt(server, "price_per_gpu_hour");

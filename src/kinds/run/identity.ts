@@ -48,13 +48,21 @@ export function resultsOf(record: { readonly results: unknown } | undefined): Ru
   return record?.results as RunResults | undefined;
 }
 
+type Looking = IdentifyContext<unknown, RunSeen>;
+
+/** The server that a run names: all that most questions about it need. */
+export const serverPart = ({ node, upstream }: Looking): Upstream => referenced(node, "server", upstream) as Upstream;
+
+export const lossPart = ({ node, upstream }: Looking): SpecNode | undefined => referenced(node, "loss", upstream)?.node;
+
 /** The blocks a run refers to and what follows from them. */
-export function partsOf({ node, record, upstream }: IdentifyContext<unknown, RunSeen>): RunParts {
-  const server = referenced(node, "server", upstream) as Upstream;
+export function partsOf(context: Looking): RunParts {
+  const { node, record, upstream } = context;
+  const server = serverPart(context);
   const environment = referenced(node, "environment", upstream);
   // Tasks in sandboxes have no dataset: the environment knows its own.
   const dataset = (referenced(environment?.node ?? node, "dataset", upstream) ?? environment) as Upstream;
-  const loss = referenced(node, "loss", upstream)?.node;
+  const loss = lossPart(context);
   const start = node.references.find((candidate) => candidate.path === "from");
   const parent = start && upstream(start.to);
   const written = parent && parentOf(parent, start.selector);

@@ -1,7 +1,8 @@
 /** Finds out what kind of server is there, where nobody has said it. */
+import { parseJson } from "../answer.ts";
 import type { TinkerClient } from "../client.ts";
 import { TinkerError } from "../errors.ts";
-import { type CallOptions, parseJson, type ResultOptions } from "../future.ts";
+import type { CallOptions, ResultOptions } from "../future.ts";
 import type { TrainingModel } from "../model.ts";
 import type { ServerKind } from "../quirks.ts";
 
