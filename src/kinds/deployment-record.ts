@@ -12,6 +12,10 @@ export interface DeployedAt {
   readonly sampler?: string;
 }
 
+/** The weights that a place, or any checkpoint, is sampled with. */
+export const weightsOf = ({ training, sampler }: Pick<DeployedAt, "training" | "sampler">): string =>
+  sampler ?? training;
+
 /** What its record keeps. */
 export interface DeploymentResults extends DeployedAt {
   /** Earlier places, newest first. */

@@ -18,8 +18,14 @@ import type { CheckpointId } from "../run-record.ts";
 import type { SpecAttribute, SpecNode } from "../spec.ts";
 import { canonicalJson, type JsonObject, type Value } from "../value.ts";
 import { referenceTo, ruleOf, stringAt } from "./attributes.ts";
-import { isPlaceThere, weightsOf } from "./deployment-place.ts";
-import { type DeployedAt, type DeploymentResults, deploymentResults, historyOf } from "./deployment-record.ts";
+import { isPlaceThere } from "./deployment-place.ts";
+import {
+  type DeployedAt,
+  type DeploymentResults,
+  deploymentResults,
+  historyOf,
+  weightsOf,
+} from "./deployment-record.ts";
 import { judge, keptResults } from "./eval/results.ts";
 import type { EvalSeen } from "./eval.ts";
 import { checkpointNamed } from "./run/find.ts";
@@ -92,7 +98,7 @@ function isMadeAgain({ record, node, observation, upstream }: DecideContext<unde
   const { hash, incarnation } = run.lineage;
   const current = kept.find((candidate) => candidate.generation === hash && candidate.incarnation === incarnation);
   const there = current?.durable.find(({ step }) => step === results.step);
-  return there !== undefined && (there.sampler ?? there.training) !== weightsOf(results);
+  return there !== undefined && weightsOf(there) !== weightsOf(results);
 }
 
 function heldWarning(node: SpecNode, detail: string): Diagnostic {

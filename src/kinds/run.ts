@@ -4,7 +4,7 @@
  */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { type Address, nameOf } from "../address.ts";
+import type { Address } from "../address.ts";
 import { manifestPath, rowsPath } from "../datasets/dataset.ts";
 import { diagnostic, fail } from "../diagnostic.ts";
 import { JsonLinesFile, readJsonLines, writeFileWhole } from "../files.ts";
@@ -32,7 +32,7 @@ import { checkpointForm } from "./run/form.ts";
 import { identifyRun, type RunResults, resultsOf } from "./run/identity.ts";
 import { bringTo, takeAlong } from "./run/move.ts";
 import { deployedPlaces, namedSteps } from "./run/named.ts";
-import { type Kept, observeRun, type RunSeen, runFolder } from "./run/observe.ts";
+import { type Kept, observeRun, type RunSeen, recordsFolder, runFolder } from "./run/observe.ts";
 import { rlOrderOf } from "./run/rl-order.ts";
 import { lengthOf, SEMANTICS, settingsOf } from "./run/settings.ts";
 import { startWorker, WORK_VERSION, writeWork } from "./run/work.ts";
@@ -299,7 +299,7 @@ async function forget(context: RunContext): Promise<Outcome> {
     const place = { project, server, node: context.nodeOf(server), signal: context.kill };
     freed += await deleteCheckpoints(place, pathsOf(durable));
   }
-  rmSync(join(project.dataFolder, "runs", nameOf(address)), { recursive: true, force: true });
+  rmSync(recordsFolder(project.dataFolder, address), { recursive: true, force: true });
   return { status: "done", record: "removed", summary: `${freed} checkpoints deleted` };
 }
 

@@ -1,7 +1,7 @@
 /**
- * The arithmetic of formulas in double precision, over one datum or several side by side. It runs over every token of every step, so each operation has a loop of its
- * own over arrays of doubles: one loop for all of them would call an operation a number. And what an operation gives lies in one
- * buffer that all of a formula shares: a dozen buffers a datum would cost more than the arithmetic.
+ * The arithmetic of formulas in double precision, over one datum or several side by side. It runs over every token of every step, so
+ * each operation has a loop of its own over arrays of doubles: one loop for all of them would call an operation a number. And what an
+ * operation gives lies in one buffer that all of a formula shares: a dozen buffers a datum would cost more than the arithmetic.
  */
 import type { Arithmetic } from "./formula.ts";
 

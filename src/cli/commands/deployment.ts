@@ -1,12 +1,13 @@
 /** `rlcli deployment list` and `rlcli rollback`: where deployments point, why they are held, and the way back by hand. */
 import { type Address, nameOf, parseAddress } from "../../address.ts";
 import { fail, RlcliError } from "../../diagnostic.ts";
-import { isPlaceThere, weightsOf } from "../../kinds/deployment-place.ts";
+import { isPlaceThere } from "../../kinds/deployment-place.ts";
 import {
   type DeployedAt,
   type DeploymentResults,
   deploymentResults,
   rolledBack,
+  weightsOf,
 } from "../../kinds/deployment-record.ts";
 import { withLease } from "../../state/lease.ts";
 import type { StateRecord } from "../../state-record.ts";
@@ -51,7 +52,7 @@ export async function deploymentList(context: CommandContext, flags: Partial<Spe
   for (const { address, history, held, next } of rows) {
     const results = deploymentResults(planned?.records.get(address));
     context.out(`${context.style.bold(address)}  ${results ? sinceWords(results) : "points nowhere yet"}\n`);
-    if (results) context.out(`      ${results.sampler ?? results.training}\n`);
+    if (results) context.out(`      ${weightsOf(results)}\n`);
     if (held !== undefined) context.out(`      ${context.style.yellow(held)}\n`);
     if (next !== undefined) context.out(`      the next apply: ${next}\n`);
     for (const [at, place] of history.entries())
@@ -96,7 +97,7 @@ export async function rollback(context: CommandContext, text: string, flags: Rol
   const { history: _, ...place } = after;
   if (context.isJson)
     context.out(`${JSON.stringify({ formatVersion: DEPLOYMENTS_JSON_VERSION, address: record.address, place })}\n`);
-  else context.out(`Moved. ${after.sampler ?? after.training}\n`);
+  else context.out(`Moved. ${weightsOf(after)}\n`);
   return EXIT.done;
 }
 

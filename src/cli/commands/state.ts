@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import type { Address } from "../../address.ts";
 import { fail, messageOf, RlcliError } from "../../diagnostic.ts";
 import { isFileSystemError } from "../../files.ts";
-import { deploymentResults } from "../../kinds/deployment-record.ts";
+import { deploymentResults, weightsOf } from "../../kinds/deployment-record.ts";
 import { resultsOf } from "../../kinds/run/identity.ts";
 import { withLease } from "../../state/lease.ts";
 import { isRecoveryFile } from "../../state/recovery.ts";
@@ -100,7 +100,7 @@ function otherOutputs(address: Address, { results }: StateRecord): Record<string
   const place = address.startsWith("deployment.") ? deploymentResults({ results }) : undefined;
   if (!place) return {};
   return {
-    [`${address}.checkpoint`]: place.sampler ?? place.training,
+    [`${address}.checkpoint`]: weightsOf(place),
     [`${address}.training_checkpoint`]: place.training,
     [`${address}.step`]: place.step,
   };

@@ -52,9 +52,12 @@ export interface RunSeen {
   readonly busy?: string;
 }
 
+/** `.rlcli/runs/<name>`: of all generations. */
+export const recordsFolder = (dataFolder: string, run: Address): string => join(dataFolder, "runs", nameOf(run));
+
 /** `.rlcli/runs/<name>/<generation>/<incarnation>` */
 export function runFolder(dataFolder: string, name: string, generation: string, incarnation: number): string {
-  return join(dataFolder, "runs", name, shortDigest(generation), String(incarnation));
+  return join(recordsFolder(dataFolder, `run.${name}`), shortDigest(generation), String(incarnation));
 }
 
 export async function observeRun(context: ReadContext): Promise<Observation<RunSeen>> {
@@ -69,7 +72,7 @@ export async function observeRun(context: ReadContext): Promise<Observation<RunS
     listers.set(server, lister);
     return lister;
   };
-  for (const folder of recordFolders(join(project.dataFolder, "runs", nameOf(address)))) {
+  for (const folder of recordFolders(recordsFolder(project.dataFolder, address))) {
     const progress = readRunSummary(folder);
     const isCurrent =
       record !== undefined &&
@@ -119,7 +122,7 @@ export function runsWithRecords(dataFolder: string): readonly Address[] {
 /** Every incarnation of every run that left a record here, as the records tell; nobody is asked whether checkpoints are there. */
 export function observedRuns(dataFolder: string): readonly (RunProgress & { readonly address: Address })[] {
   return runsWithRecords(dataFolder).flatMap((address) =>
-    recordFolders(join(dataFolder, "runs", nameOf(address))).map((folder) => ({ ...readRunSummary(folder), address })),
+    recordFolders(recordsFolder(dataFolder, address)).map((folder) => ({ ...readRunSummary(folder), address })),
   );
 }
 
